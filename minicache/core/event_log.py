@@ -1,0 +1,116 @@
+"""Event logs: JSON Lines, one event a line, behind a header line.
+
+    {"minicache_events": 1, "block_size": 16, "num_blocks": 64, ...}
+    {"type": "StepStarted", "seq": 0, "step": 1, "time": 0.0}
+
+Bytes are written in hex, namespaces as objects. A log read back gives equal events, so views rebuilt from it are equal
+too.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, fields
+from typing import IO, Any, get_type_hints
+
+from minicache.core import events
+from minicache.core.errors import MinicacheError
+from minicache.core.events import Event
+from minicache.core.request import Adapter, Namespace
+
+SCHEMA_VERSION = 1
+TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__subclasses__()}
+_HINTS = {name: get_type_hints(kind) for name, kind in TYPES.items()}
+_STAMPS = ("seq", "step", "time")
+
+
+class BadLog(MinicacheError):
+    """The file is not an event log of this version; the message names the line."""
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """The event as an object that `json` can write."""
+    record: dict[str, Any] = {"type": type(event).__name__}
+    for stamp in _STAMPS:
+        record[stamp] = getattr(event, stamp)
+    for item in fields(event):
+        if item.name not in _STAMPS:
+            record[item.name] = _plain(getattr(event, item.name))
+    return record
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return asdict(value) if isinstance(value, Namespace) else value
+
+
+def from_json(record: Mapping[str, Any]) -> Event:
+    """The event that `to_json` wrote, stamps included; raises `BadLog`."""
+    try:
+        kind = TYPES[record["type"]]
+        hints = _HINTS[kind.__name__]
+        names = [item.name for item in fields(kind) if item.init]
+        event = kind(**{name: _typed(record[name], hints[name]) for name in names})
+        for stamp in _STAMPS:
+            object.__setattr__(event, stamp, record[stamp])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadLog(f"not an event of schema {SCHEMA_VERSION}: {type(error).__name__} {error}") from None
+    return event
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    if hint is Namespace:
+        adapter = value["adapter"]
+        return Namespace(Adapter(**adapter) if adapter else None, value["salt"], tuple(value["extra"]))
+    if hint == tuple[bytes, ...]:
+        return tuple(map(bytes.fromhex, value))
+    if hint == bytes | None:
+        return None if value is None else bytes.fromhex(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+class LogWriter:
+    """A sink that writes each event as a line to the text file `out`. The caller opens and closes it.
+
+    `settings` goes into the header: at least what a view needs, `num_blocks` and `block_size`.
+    """
+
+    def __init__(self, out: IO[str], settings: Mapping[str, Any]) -> None:
+        self.out = out
+        out.write(json.dumps({"minicache_events": SCHEMA_VERSION, **settings}) + "\n")
+
+    def __call__(self, event: Event) -> None:
+        self.out.write(json.dumps(to_json(event), separators=(",", ":")) + "\n")
+
+
+def read_log(lines: Iterable[str]) -> tuple[dict[str, Any], Iterator[Event]]:
+    """The header's settings, and the events as they are read; raises `BadLog` naming the line."""
+    numbered = enumerate(lines, start=1)
+    header = _parse(*next(numbered, (1, "")))
+    version = header.pop("minicache_events", None)
+    if version != SCHEMA_VERSION:
+        raise BadLog(f"line 1: this is no event log of schema {SCHEMA_VERSION} (found {version!r}): record it again")
+    return header, (_event(number, line) for number, line in numbered if line.strip())
+
+
+def _parse(number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadLog(f"line {number}: not JSON: {error.msg} at column {error.colno}") from None
+    if not isinstance(record, dict):
+        raise BadLog(f"line {number}: expected an object, not {type(record).__name__}")
+    return record
+
+
+def _event(number: int, line: str) -> Event:
+    try:
+        return from_json(_parse(number, line))
+    except BadLog as error:
+        message = str(error)
+        raise BadLog(message if message.startswith("line") else f"line {number}: {message}") from None
+
+
+__all__ = ["SCHEMA_VERSION", "BadLog", "LogWriter", "events", "from_json", "read_log", "to_json"]

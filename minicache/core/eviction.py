@@ -1,0 +1,41 @@
+"""Eviction strategies: which leaf of the radix tree goes first.
+
+A strategy maps a node to a key; the smallest key is evicted first, and the less recently used of two equals. Source:
+SGLang 0.5.23, `sglang/srt/mem_cache/evict_policy.py`. (The hash chain has one order, that of its free queue.)
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from minicache.core.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from minicache.core.radix_tree import Node
+
+Strategy = Callable[["Node"], tuple[int, ...]]
+
+SLRU_THRESHOLD = 2  # hits from which a node belongs to the protected segment
+
+
+def slru(threshold: int = SLRU_THRESHOLD) -> Strategy:
+    """Segmented LRU: whatever was hit fewer than `threshold` times goes before everything else."""
+    return lambda node: (int(node.hit_count >= threshold), node.last_access)
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "lru": lambda node: (node.last_access,),
+    "lfu": lambda node: (node.hit_count, node.last_access),
+    "fifo": lambda node: (node.created,),
+    "mru": lambda node: (-node.last_access,),
+    "filo": lambda node: (-node.created,),
+    "slru": slru(),
+    "priority": lambda node: (node.priority, node.last_access),
+}
+
+
+def strategy_named(name: str) -> Strategy:
+    """The strategy of that name; raises `InvalidArgument` listing the names otherwise."""
+    try:
+        return STRATEGIES[name]
+    except KeyError:
+        raise InvalidArgument(f"strategy must be one of {', '.join(STRATEGIES)}, not {name!r}") from None

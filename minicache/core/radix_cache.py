@@ -1,0 +1,216 @@
+"""SGLang's RadixAttention: the radix tree behind the `PrefixCache` protocol.
+
+The tree owns what is published; a request owns the rest of its block table privately.
+
+    block_table:  |<--- in the tree, locked --->|<--- private --->|
+                  0                       num_published         end
+
+Publishing inserts the computed tokens. If somebody else published the same tokens meanwhile, the request's copies are
+duplicates: they are freed *and its block table is rewritten* to the tree's blocks (to forget the second half is a
+use-after-free that a real engine has had: mini-sglang PR #142). Source of the rules: SGLang 0.5.23,
+`sglang/srt/mem_cache/radix_cache.py` and `common.py`.
+"""
+
+from minicache.core.block_pool import BlockPool
+from minicache.core.errors import CorruptState, InvalidArgument
+from minicache.core.events import (
+    BlocksPublished,
+    BlockTableRewritten,
+    DuplicatesFreed,
+    EventStream,
+    LockMoved,
+    NodesEvicted,
+    NodeSplit,
+    PathInserted,
+    PrefixMatched,
+)
+from minicache.core.paged_cache import Holder, PagedCache
+from minicache.core.prefix_cache import CacheSnapshot, Match, NodeSnapshot
+from minicache.core.radix_tree import Insertion, Node, RadixTree, Split
+from minicache.core.request import Request
+
+
+class RadixCache(PagedCache):
+    """A `PrefixCache` over a radix tree; see there for the effects of each call.
+
+    `strategy` names the eviction order (see `eviction.py`). With the default block size of 1, all but one token of a
+    repeated prompt can be reused.
+    """
+
+    def __init__(
+        self,
+        num_blocks: int,
+        block_size: int = 1,
+        strategy: str = "lru",
+        *,
+        pool: BlockPool | None = None,
+        tree: RadixTree | None = None,
+        events: EventStream | None = None,
+    ) -> None:
+        super().__init__(num_blocks, block_size, pool=pool, events=events)
+        self.tree = tree if tree is not None else RadixTree(block_size, strategy)
+        if self.tree.block_size != block_size:
+            raise InvalidArgument(f"block_size is {block_size}, but the tree has blocks of {self.tree.block_size}")
+
+    @property
+    def num_free(self) -> int:
+        return self.pool.num_free + self.tree.num_evictable
+
+    def lookup(self, request: Request) -> Match:
+        """Refreshes the matched path and may split its last node, also for a request that is never admitted.
+
+        A request that wants prompt log-probabilities from position k reuses at most its first k tokens.
+        """
+        limit = request.num_tokens - 1
+        if request.prompt_logprobs is not None:
+            limit = min(limit, request.prompt_logprobs)
+        if request.skip_cache_read:
+            limit = 0
+        limit -= limit % self.block_size
+        found = self.tree.match(request.namespace, request.tokens, limit)
+        num_tokens = len(found.blocks) * self.block_size
+        end = self._end_of(request, num_tokens, limit)
+        if self.events:
+            self._emit_split(found.split, found.tick)
+            self.events.emit(PrefixMatched(request.id, found.node.id, found.tick, num_tokens, end))
+        return Match(num_tokens, found.blocks, end, found.node, request_id=request.id, version=self._version)
+
+    def publish(self, request: Request, num_tokens: int) -> None:
+        """Only computed tokens are published. Where the request has output, its prompt becomes a node of its own with
+        priority + 1, so that under the `priority` strategy the output is evicted before it."""
+        holder = self._holder(request)
+        if num_tokens > request.num_computed_tokens:
+            raise InvalidArgument(
+                f"num_tokens: a radix cache publishes computed tokens only; request {request.id!r} has "
+                f"{request.num_computed_tokens}, not {num_tokens}"
+            )
+        end = num_tokens // self.block_size
+        if holder is None or end <= holder.num_published:
+            return
+        self._version += 1
+        start, holder.num_published = holder.num_published, end
+        inserted = self._insert(request, end, start, request.priority)
+        self._rewrite(request, inserted, start)
+        prompt_end = request.num_prompt_tokens // self.block_size
+        if 0 < prompt_end < end:
+            self._insert(request, prompt_end, end, request.priority + 1)
+        self._lock(holder, inserted.node)
+
+    def _insert(self, request: Request, end: int, num_inserted: int, priority: int) -> Insertion:
+        """Insert the first `end` blocks; the request inserted the first `num_inserted` before."""
+        tokens = request.tokens[: end * self.block_size]
+        start = num_inserted * self.block_size
+        done = self.tree.insert(request.namespace, tokens, request.block_table[:end], priority, start)
+        if self.events:
+            self._emit_split(done.split, done.tick)
+            leaf = done.leaf
+            if leaf is not None and leaf.parent is not None:
+                self.events.emit(
+                    BlocksPublished(
+                        request.id,
+                        tuple(leaf.blocks),
+                        tuple(leaf.tokens),
+                        request.namespace,
+                        node=leaf.id,
+                        parent_node=leaf.parent.id,
+                    )
+                )
+            self.events.emit(PathInserted(request.id, done.node.id, start, done.tick, priority))
+        return done
+
+    def _rewrite(self, request: Request, inserted: Insertion, start: int) -> None:
+        """Free the blocks `[start, num_shared)` of the table, which the tree had already, and use the tree's."""
+        end = inserted.num_shared
+        if start >= end:
+            return
+        duplicates = request.block_table[start:end]
+        request.block_table[start:end] = self.tree.path_blocks(inserted.node)[start:end]
+        self.pool.free(duplicates)
+        if self.events:
+            self.events.emit(DuplicatesFreed(request.id, tuple(duplicates)))
+            self.events.emit(BlockTableRewritten(request.id, start, tuple(request.block_table[start:end])))
+
+    def _lock(self, holder: Holder, node: Node | None) -> None:
+        """Move the holder's lock: the new path is locked before the old one is unlocked."""
+        if node is not None:
+            self.tree.lock(node)
+        if isinstance(holder.lock, Node):
+            self.tree.unlock(holder.lock)
+        holder.lock = node
+        if self.events:
+            self.events.emit(LockMoved(holder.request.id, None if node is None else node.id))
+
+    def evict(self, num_blocks: int) -> int:
+        return self._evict(num_blocks, "evict() was called")
+
+    def _evict(self, count: int, why: str) -> int:
+        nodes = self.tree.evict(count)
+        if not nodes:
+            return 0
+        self._version += 1
+        blocks = [block for node in nodes for block in node.blocks]
+        self.pool.free(blocks)
+        if self.events:
+            self.events.emit(NodesEvicted(tuple(node.id for node in nodes), tuple(blocks), why))
+        return len(blocks)
+
+    def _emit_split(self, split: Split | None, tick: int) -> None:
+        if split is not None:
+            self.events.emit(NodeSplit(split.node.id, split.upper.id, split.at, tick))
+
+    def _num_unheld(self, match: Match) -> int:
+        return self.tree.num_unlocked(match.node) if isinstance(match.node, Node) else 0
+
+    def _hold(self, holder: Holder, match: Match) -> None:
+        assert isinstance(match.node, Node)
+        self._lock(holder, match.node)
+
+    def _take(self, request: Request, count: int) -> list[int]:
+        self._evict(count - self.pool.num_free, f"request {request.id} needed {count} blocks")
+        return self.pool.allocate(count).blocks
+
+    def _let_go(self, holder: Holder) -> None:
+        """What the tree has stays cached and is only unlocked; what it has not is lost."""
+        request = holder.request
+        private = request.block_table[holder.num_published :]
+        self._emit_release(request, self.pool.free(reversed(private)))
+        if holder.lock is not None:
+            self._lock(holder, None)
+
+    def _forget_all(self) -> None:
+        self.pool.free(block for node in self.tree.nodes() for block in node.blocks)
+        self.tree.clear()
+
+    def snapshot(self) -> CacheSnapshot:
+        state = super().snapshot()
+        for node in self.tree.nodes():
+            assert node.parent is not None
+            state.nodes[node.id] = NodeSnapshot(
+                parent=node.parent.id,
+                namespace=node.namespace,
+                tokens=tuple(node.tokens),
+                blocks=tuple(node.blocks),
+                locks=node.lock_count,
+                tick=node.last_access,
+                hits=node.hit_count,
+                priority=node.priority,
+            )
+        for id, holder in self._holders.items():
+            if isinstance(holder.lock, Node):
+                state.locks[id] = holder.lock.id
+        return state
+
+    def check(self) -> None:
+        super().check()
+        locks = [holder.lock for holder in self._holders.values() if isinstance(holder.lock, Node)]
+        self.tree.check(locks)
+        owned = [block for node in self.tree.nodes() for block in node.blocks]
+        for id, holder in self._holders.items():
+            table, published = holder.request.block_table, holder.num_published
+            node = holder.lock if isinstance(holder.lock, Node) else self.tree.root
+            if self.tree.path_blocks(node) != table[:published]:
+                raise CorruptState(f"request {id!r} does not use the tree's blocks for its published prefix")
+            owned += table[published:]
+        if len(owned) != len(set(owned)):
+            raise CorruptState("a block has two owners among the tree's nodes and the requests' private blocks")
+        self.pool.check(dict.fromkeys(owned, 1))

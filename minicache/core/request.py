@@ -1,0 +1,189 @@
+"""A request: one prompt on its way to an answer.
+
+A request is a run of tokens and a few lengths in a fixed order. Everything else is derived.
+
+    0 ........ num_computed_tokens ........ num_tokens
+    |   KV is in the cache      |  to compute   |
+    |<------ prompt ------>|<------ output ---->|
+                           num_prompt_tokens
+
+The cache owns what lies in `block_table`: block `i` of the table holds the KV of token positions
+`[i * block_size, (i + 1) * block_size)`. Only the cache writes `block_table`; only the scheduler writes `status`,
+`num_computed_tokens` (the cache sets it once, at admission, to the length of the hit) and `num_preemptions`.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from minicache.core.errors import InvalidArgument, require_int
+
+
+class RequestStatus(Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    PREEMPTED = "preempted"  # waiting again: its KV was given up, its tokens were not
+    FINISHED = "finished"
+    ABORTED = "aborted"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (RequestStatus.FINISHED, RequestStatus.ABORTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A LoRA adapter as part of a cache key: KV computed with it is of use to no other model.
+
+    The path is part of the identity so that a name that is pointed at other weights becomes another key
+    (vLLM issues #30931 and #42125); `digest` goes further and names the weights themselves.
+    """
+
+    name: str
+    path: str
+    digest: str | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """vLLM 0.33's extra key `("lora", name, path)`, with the digest appended when there is one."""
+        key = ("lora", self.name, self.path)
+        return key if self.digest is None else (*key, self.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """What must never be shared: two requests share KV only if their namespaces are equal.
+
+    `salt` separates tenants (`""` means none, as in vLLM), `adapter` separates weights, `extra` is anything else that
+    changes the KV without changing the tokens (SGLang's `extra_key`).
+    """
+
+    adapter: Adapter | None = None
+    salt: str | None = None
+    extra: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.salt is None or isinstance(self.salt, str)):
+            raise InvalidArgument(f"salt must be text or None, not {self.salt!r}")
+        if not (self.adapter is None or isinstance(self.adapter, Adapter)):
+            raise InvalidArgument(f"adapter must be an Adapter or None, not {self.adapter!r}")
+        if isinstance(self.extra, str) or not all(isinstance(part, str) for part in self.extra):
+            raise InvalidArgument(f"extra must be a tuple of texts, not {self.extra!r}")
+        object.__setattr__(self, "salt", self.salt or None)
+        object.__setattr__(self, "extra", tuple(self.extra))
+
+
+DEFAULT_NAMESPACE = Namespace()
+
+
+def token_array(tokens: Iterable[int]) -> "array[int]":
+    """Tokens as an array of unsigned 64-bit integers; raises `InvalidArgument` on anything else.
+
+    Runs of tokens are compared and sliced by the thousand: arrays do that at the speed of memory.
+    """
+    try:
+        return array("Q", tokens)
+    except (TypeError, OverflowError, ValueError) as error:
+        raise InvalidArgument(f"tokens must be non-negative integers below 2**64: {error}") from None
+
+
+class Request:
+    """One prompt, the tokens generated from it so far, and how much of both is in the cache.
+
+    `id` is unique among the requests of one scheduler. `arrival` orders requests of equal priority (seconds, or any
+    number that grows); a lower `priority` value is more urgent, as in vLLM. `stop_tokens` end the output when sampled.
+    `prompt_logprobs` is the first prompt position whose log-probability is wanted (`None`: none are).
+    `skip_cache_read` makes every lookup miss; the request still publishes.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "arrival",
+        "block_table",
+        "finish_reason",
+        "id",
+        "match_end",
+        "max_tokens",
+        "namespace",
+        "num_cached_tokens",
+        "num_computed_tokens",
+        "num_preemptions",
+        "num_prompt_tokens",
+        "priority",
+        "prompt_logprobs",
+        "skip_cache_read",
+        "status",
+        "stop_tokens",
+        "tokens",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        tokens: Sequence[int],
+        max_tokens: int = 16,
+        *,
+        namespace: Namespace = DEFAULT_NAMESPACE,
+        priority: int = 0,
+        arrival: float = 0.0,
+        prompt_logprobs: int | None = None,
+        skip_cache_read: bool = False,
+        stop_tokens: Iterable[int] = (),
+    ) -> None:
+        if not isinstance(id, str) or not id:
+            raise InvalidArgument(f"id must be a non-empty text, not {id!r}")
+        self.id = id
+        self.tokens = token_array(tokens)  # prompt, then output: grows by `append`, never changes
+        if not self.tokens:
+            raise InvalidArgument(f"request {id!r} has an empty prompt: give it at least one token")
+        self.num_prompt_tokens = len(self.tokens)
+        self.max_tokens = require_int("max_tokens", max_tokens, 1)
+        if not isinstance(namespace, Namespace):
+            raise InvalidArgument(f"namespace must be a Namespace, not {namespace!r}")
+        self.namespace = namespace
+        self.priority = priority
+        self.arrival = arrival
+        if prompt_logprobs is not None:
+            require_int("prompt_logprobs", prompt_logprobs, 0)
+        self.prompt_logprobs = prompt_logprobs
+        self.skip_cache_read = skip_cache_read
+        self.stop_tokens = frozenset(stop_tokens)
+
+        self.status = RequestStatus.WAITING
+        self.finish_reason: str | None = None  # "stop" | "length" | "abort"
+        self.block_table: list[int] = []
+        self.num_computed_tokens = 0
+        self.num_cached_tokens: int | None = None  # hit at the first admission: the number an API reports
+        self.match_end: str | None = None  # why that hit ended where it did: `Match.end`
+        self.num_preemptions = 0
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def num_output_tokens(self) -> int:
+        return len(self.tokens) - self.num_prompt_tokens
+
+    @property
+    def prompt(self) -> "array[int]":
+        return self.tokens[: self.num_prompt_tokens]
+
+    @property
+    def output(self) -> "array[int]":
+        """The tokens sampled so far. The last of them has no KV yet: it is computed when the next one is sampled."""
+        return self.tokens[self.num_prompt_tokens :]
+
+    def append(self, token: int) -> None:
+        """Add one sampled token."""
+        try:
+            self.tokens.append(token)
+        except (TypeError, OverflowError) as error:
+            raise InvalidArgument(f"sampled token {token!r} of request {self.id!r}: {error}") from None
+
+    def __repr__(self) -> str:
+        return (
+            f"Request({self.id!r}, {self.num_prompt_tokens}+{self.num_output_tokens} tokens, "
+            f"{self.num_computed_tokens} computed, {self.status.value})"
+        )

@@ -1,0 +1,266 @@
+"""The scheduler: who computes how many tokens in this step.
+
+There is no prefill phase and no decode phase. Every request has tokens, and some of them have KV; each step gives each
+request a share of one token budget to catch up. Running requests come first, then waiting ones are admitted; who does
+not fit waits, and if a running request does not fit, another one gives up its KV and waits again (preemption).
+
+    schedule() -> StepPlan --> (the model runs) --> update(plan, sampled)
+
+*When* KV becomes findable is the main difference between the engines, so it is a setting: see `SchedulerConfig`.
+Sources: vLLM 0.33, `vllm/v1/core/sched/scheduler.py`; SGLang 0.5.23, `sglang/srt/managers/schedule_batch.py`.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from minicache.core.errors import InvalidArgument, RequestTooLong, UnknownRequest
+from minicache.core.events import (
+    EventStream,
+    RequestAborted,
+    RequestArrived,
+    RequestFinished,
+    RequestPreempted,
+    RequestRejected,
+    StepFinished,
+    StepStarted,
+    TokensComputed,
+    TokensSampled,
+)
+from minicache.core.hit_rate import LastPrefillHitRate, RecentHitRate
+from minicache.core.prefix_cache import PrefixCache
+from minicache.core.queue_policy import policy_named
+from minicache.core.request import Request, RequestStatus
+from minicache.core.scheduler_config import SchedulerConfig
+from minicache.core.step_plan import ScheduledRequest, StepPlan, StepPlanner
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSnapshot:
+    """`waiting` and `running` in order; `lengths` maps each live request to (tokens, computed tokens, preemptions)."""
+
+    step: int
+    waiting: tuple[str, ...]
+    running: tuple[str, ...]
+    status: dict[str, str]
+    lengths: dict[str, tuple[int, int, int]]
+
+
+class Scheduler:
+    """Schedules requests over one cache; `config` decides as vLLM or as SGLang does.
+
+    Not thread-safe: one thread calls it. Between `schedule()` and `update()` (or a failure inside `undo_on_error`)
+    only `add` and `abort` are legal.
+    """
+
+    def __init__(
+        self, cache: PrefixCache, config: SchedulerConfig | None = None, *, events: EventStream | None = None
+    ) -> None:
+        self.cache = cache
+        self.config = config if config is not None else SchedulerConfig()
+        self.config.require_possible_with(cache)
+        self.events = events if events is not None else EventStream()
+        self.waiting: list[Request] = []
+        self.running: list[Request] = []
+        self.step = 0
+        self.recent_hit_rate = RecentHitRate()
+        self.last_prefill_hit_rate = LastPrefillHitRate()
+        self.new_token_ratio = self.config.new_token_ratio
+        self.order = policy_named(self.config.queue_policy, cache)
+        self._requests: dict[str, Request] = {}  # every request that is not finished or aborted
+        self._aborting: list[Request] = []  # aborted while a plan is in flight; released at the step's end
+        self._in_flight: StepPlan | None = None
+        self.prefill_end: dict[str, int] = {}  # request -> its length at admission: beyond it, it decodes
+
+    @property
+    def has_unfinished(self) -> bool:
+        return bool(self._requests)
+
+    # Requests come and go
+
+    def add(self, request: Request) -> None:
+        """Queue a new request. Raises `InvalidArgument` for an id in use and `RequestTooLong` for a request that could
+        not even run alone; nothing changes then."""
+        if request.id in self._requests or request.status is not RequestStatus.WAITING:
+            raise InvalidArgument(f"request {request.id!r} was added before: ids must be unique, and used once")
+        needed = -(-(request.num_prompt_tokens + request.max_tokens - 1) // self.cache.block_size)
+        if needed > self.cache.capacity:
+            reason = (
+                f"request {request.id!r} needs {needed} blocks of {self.cache.block_size} tokens "
+                f"({request.num_prompt_tokens} prompt tokens, max_tokens {request.max_tokens}) and the pool has "
+                f"{self.cache.capacity}: raise num_blocks, or shorten the prompt or max_tokens"
+            )
+            if self.events:
+                self.events.emit(RequestRejected(request.id, reason))
+            raise RequestTooLong(reason)
+        self._requests[request.id] = request
+        self.waiting.append(request)
+        if self.events:
+            self.events.emit(
+                RequestArrived(
+                    request.id,
+                    tuple(request.tokens),
+                    request.max_tokens,
+                    request.namespace,
+                    request.priority,
+                    request.arrival,
+                )
+            )
+
+    def abort(self, request_id: str) -> None:
+        """Drop a request. With a plan in flight its blocks are released when that step ends, not before: the model may
+        be writing to them. Raises `UnknownRequest`."""
+        request = self._live(request_id)
+        in_flight = self._in_flight is not None and any(item.request is request for item in self._in_flight.scheduled)
+        request.finish_reason = "abort"
+        self._leave(request, RequestStatus.ABORTED)
+        if self.events:
+            self.events.emit(RequestAborted(request_id))
+        if in_flight:
+            self._aborting.append(request)
+        else:
+            self.cache.release(request)
+
+    def finish(self, request: Request, reason: str) -> None:
+        """End a request whose output is complete, publishing what it computed. Raises `UnknownRequest`."""
+        self._require_at_rest()
+        if self._live(request.id) is not request:
+            raise UnknownRequest(f"request {request.id!r} is another request than the one that is live")
+        self._finish(request, reason)
+
+    def preempt_all(self) -> None:
+        """Make every running request wait again, in the order in which they ran, so that the cache can be reset."""
+        self._require_at_rest()
+        for request in reversed(list(self.running)):
+            self.preempt(request, "all running requests were preempted", front=True)
+
+    def _live(self, request_id: str) -> Request:
+        try:
+            return self._requests[request_id]
+        except KeyError:
+            raise UnknownRequest(f"request {request_id!r} is not waiting or running here") from None
+
+    def _leave(self, request: Request, status: RequestStatus) -> None:
+        (self.running if request.status is RequestStatus.RUNNING else self.waiting).remove(request)
+        request.status = status
+        del self._requests[request.id]
+        self.prefill_end.pop(request.id, None)
+
+    def _finish(self, request: Request, reason: str) -> None:
+        request.finish_reason = reason
+        self.cache.publish(request, request.num_computed_tokens)
+        self._leave(request, RequestStatus.FINISHED)
+        if self.events:
+            self.events.emit(RequestFinished(request.id, reason))
+        self.cache.release(request)
+
+    # One step
+
+    def schedule(self) -> StepPlan:
+        """Decide this step. The blocks it needs are allocated when it returns; `update` must follow."""
+        self._require_at_rest()
+        self.step += 1
+        self.events.step = self.step
+        if self.events:
+            self.events.emit(StepStarted())
+        self._in_flight = StepPlanner(self).plan()
+        return self._in_flight
+
+    def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
+        """Account for a step that ran: `sampled` holds a token for each scheduled request that `samples`.
+
+        Returns the requests that finished. Requests aborted meanwhile are ignored, and released here.
+        """
+        if plan is not self._in_flight:
+            raise InvalidArgument(f"plan: the plan of step {plan.step} is not the one in flight")
+        missing = [i.request.id for i in plan.scheduled if i.samples and i.request.id not in sampled]
+        if missing:
+            raise InvalidArgument(f"sampled: no token for {', '.join(missing)}, which must sample in step {plan.step}")
+        self._in_flight = None
+        finished = []
+        for item in plan.scheduled:
+            request = item.request
+            if request.status.is_final:
+                continue
+            self._account(item)
+            if item.samples and (reason := self._sample(request, sampled[request.id])):
+                self._finish(request, reason)
+                finished.append(request)
+        self._release_aborted()
+        if self.events:
+            self.events.emit(StepFinished(plan.num_tokens))
+        return finished
+
+    def _account(self, item: ScheduledRequest) -> None:
+        request, end = item.request, item.start + item.num_tokens
+        request.num_computed_tokens = end
+        if self.events:
+            self.events.emit(TokensComputed(request.id, item.start, item.num_tokens))
+        if self.config.publish_at == "compute":
+            prefilling = item.start < self.prefill_end[request.id]
+            if prefilling or self.config.publish_outputs == "as_filled":
+                self.cache.publish(request, end)
+
+    def _sample(self, request: Request, token: int) -> str | None:
+        """Add the token; the reason to finish, if there is one."""
+        request.append(token)
+        if self.events:
+            self.events.emit(TokensSampled(request.id, (token,)))
+        if token in request.stop_tokens:
+            return "stop"
+        return "length" if request.num_output_tokens >= request.max_tokens else None
+
+    def _release_aborted(self) -> None:
+        for request in self._aborting:
+            self.cache.release(request)
+        self._aborting.clear()
+
+    @contextmanager
+    def undo_on_error(self, plan: StepPlan) -> Iterator[None]:
+        """Run the model inside: if it raises, the step is taken back and the error goes on.
+
+        Every scheduled request gives its blocks up and waits again, in its old order, at the front of the queue; what
+        it computed in earlier steps may still be found. Nothing that this step would have computed is findable.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self._in_flight = None
+            for item in reversed(plan.scheduled):
+                if not item.request.status.is_final:
+                    self.preempt(item.request, f"the model run of step {plan.step} failed: {error!r}", front=True)
+            self._release_aborted()
+            raise
+
+    def preempt(self, request: Request, why: str, front: bool) -> None:
+        """Take a running request's blocks; it waits again, at the front of the queue or at its back, and computes anew
+        what it cannot find by then. `why` is a sentence."""
+        self.running.remove(request)
+        request.status = RequestStatus.PREEMPTED
+        request.num_preemptions += 1
+        if front:
+            self.waiting.insert(0, request)
+        else:
+            self.waiting.append(request)
+        if self.events:
+            self.events.emit(RequestPreempted(request.id, front, why))
+        self.cache.release(request)
+        request.num_computed_tokens = 0
+
+    def _require_at_rest(self) -> None:
+        if self._in_flight is not None:
+            raise InvalidArgument(f"step {self._in_flight.step} is in flight: call update() with its plan first")
+
+    # Looking
+
+    def snapshot(self) -> SchedulerSnapshot:
+        return SchedulerSnapshot(
+            step=self.step,
+            waiting=tuple(request.id for request in self.waiting),
+            running=tuple(request.id for request in self.running),
+            status={id: request.status.value for id, request in self._requests.items()},
+            lengths={
+                id: (request.num_tokens, request.num_computed_tokens, request.num_preemptions)
+                for id, request in self._requests.items()
+            },
+        )

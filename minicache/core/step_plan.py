@@ -1,0 +1,162 @@
+"""One step: what the model computes in it, and how that is decided.
+
+Running requests come first, in order; then waiting ones are admitted as long as the token budget lasts and the head of
+the queue fits. Sources as for `scheduler.py`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from minicache.core.events import AdmissionFailed, QueueReordered, RequestAdmitted
+from minicache.core.hit_rate import AdmissionStats
+from minicache.core.prefix_cache import Match
+from minicache.core.request import Request, RequestStatus
+
+if TYPE_CHECKING:
+    from minicache.core.scheduler import Scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRequest:
+    """Compute the KV of positions `[start, start + num_tokens)`, reading and writing through `block_table`.
+
+    The table is whole and as of this step: tables are not append-only. If it `samples`, the logits of the last
+    position give the request's next token.
+    """
+
+    request: Request
+    start: int
+    num_tokens: int
+    block_table: tuple[int, ...]
+    samples: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """What the model computes in one step, in batch order; empty when there is nothing to do."""
+
+    step: int
+    scheduled: tuple[ScheduledRequest, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(item.num_tokens for item in self.scheduled)
+
+    def __bool__(self) -> bool:
+        return bool(self.scheduled)
+
+
+class StepPlanner:
+    """One call of `Scheduler.schedule()`: the plan as it grows, and the budget that is left."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+        self.config = scheduler.config
+        self.cache = scheduler.cache
+        self.events = scheduler.events
+        self.budget = self.config.max_num_batched_tokens
+        self.items: dict[str, ScheduledRequest] = {}
+        self.admitted = AdmissionStats()
+        self.num_preempted = 0
+
+    def plan(self) -> StepPlan:
+        self._continue_running()
+        if not self.num_preempted:  # who was preempted has shown that there is no room
+            self._admit_waiting()
+        scheduler, admitted = self.scheduler, self.admitted
+        scheduler.recent_hit_rate.observe(admitted.requests, admitted.queries, admitted.hits)
+        scheduler.last_prefill_hit_rate.observe(admitted.requests, admitted.queries, admitted.hits)
+        scheduler.new_token_ratio = self.config.next_ratio(scheduler.new_token_ratio)
+        return StepPlan(scheduler.step, tuple(self.items.values()))
+
+    def _share(self, num_missing: int) -> int:
+        """How many of its missing tokens a request may compute in this step."""
+        cap = self.config.long_prefill_token_threshold or num_missing
+        return min(num_missing, cap, self.budget)
+
+    # Running requests
+
+    def _continue_running(self) -> None:
+        for request in list(self.scheduler.running):
+            if not self.budget:
+                break
+            if request.status is not RequestStatus.RUNNING:
+                continue  # preempted to make room for one before it
+            count = self._share(request.num_tokens - request.num_computed_tokens)
+            if self._make_room(request, count):
+                self._schedule(request, count)
+            elif self.config.victim != "least_output":
+                break  # it preempted itself: vLLM leaves the rest of the running requests to the next step
+
+    def _make_room(self, request: Request, count: int) -> bool:
+        """Allocate, preempting others until it fits; `False` if the request itself had to go."""
+        while not self.cache.allocate(request, None, count):
+            victim = self.config.choose_victim(self.scheduler.running)
+            planned = self.items.pop(victim.id, None)
+            if planned is not None:
+                self.budget += planned.num_tokens
+            why = f"{request.id} needed a block and none was free"
+            self.scheduler.preempt(victim, why, front=self.config.preempted_to == "front")
+            self.num_preempted += 1
+            self.scheduler.new_token_ratio = self.config.ratio_after_preemption(self.scheduler.running)
+            if victim is request:
+                return False
+        return True
+
+    # Waiting requests
+
+    def _admit_waiting(self) -> None:
+        waiting = self.scheduler.waiting
+        if not waiting:
+            return
+        before = list(waiting)
+        self.scheduler.order(waiting, self.cache)
+        if self.events and waiting != before:
+            self.events.emit(QueueReordered(tuple(request.id for request in waiting)))
+        while waiting and self.budget and len(self.scheduler.running) < self.config.max_num_seqs:
+            if not self._admit(waiting[0]):
+                break  # nobody overtakes the head of the queue
+
+    def _admit(self, request: Request) -> bool:
+        match = self.cache.lookup(request)
+        missing = request.num_tokens - match.num_tokens
+        count = self._share(missing)
+        needed = self._needed(request, match, count, missing)
+        if needed > self.cache.num_free or not self.cache.allocate(request, match, count):
+            if self.events:
+                self.events.emit(AdmissionFailed(request.id, needed, self.cache.num_free))
+            return False
+        resumed = request.num_preemptions > 0
+        self.admitted.record(request.num_tokens, match.num_tokens, resumed)
+        if request.num_cached_tokens is None:
+            request.num_cached_tokens, request.match_end = match.num_tokens, match.end
+        self.scheduler.waiting.remove(request)
+        self.scheduler.running.append(request)
+        self.scheduler.prefill_end[request.id] = request.num_tokens
+        request.status = RequestStatus.RUNNING
+        if self.events:
+            self.events.emit(RequestAdmitted(request.id, match.num_tokens, count, resumed))
+        self._schedule(request, count)
+        return True
+
+    def _needed(self, request: Request, match: Match, count: int, missing: int) -> int:
+        """Blocks that must be free for the request to be admitted, of which it computes `count` tokens now."""
+        whole = self.config.admission != "first_chunk"
+        demand = self.cache.demand(request, match, missing if whole else count)
+        running = self.scheduler.running
+        if not running:
+            return demand  # alone it always fits, so nobody waits for ever
+        if self.config.admission != "output_reserve":
+            return demand + int(self.config.watermark * (self.cache.capacity + 1))
+        tokens = self.config.output_reserve(request, running, self.scheduler.new_token_ratio)
+        return demand + -(-tokens // self.cache.block_size) + 1
+
+    def _schedule(self, request: Request, count: int) -> None:
+        start = request.num_computed_tokens
+        end = start + count
+        if self.config.publish_at == "schedule":
+            self.cache.publish(request, end)
+        self.items[request.id] = ScheduledRequest(
+            request, start, count, tuple(request.block_table), samples=end == request.num_tokens
+        )
+        self.budget -= count

@@ -1,0 +1,269 @@
+"""State rebuilt from events alone.
+
+A view is folded over the event stream and knows nothing else: no cache, no scheduler. That the view equals the
+snapshot after every public call is a law (a property test), and everything that draws, explains or measures stands on
+it. Stepping back is folding again from an earlier state.
+"""
+# ruff: noqa: N802 - a handler carries the name of its event type
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from minicache.core import events as ev
+from minicache.core.block_pool import FreeQueue
+from minicache.core.prefix_cache import CacheSnapshot, NodeSnapshot
+from minicache.core.request import Namespace
+from minicache.core.scheduler import SchedulerSnapshot
+
+ROOT = 0
+
+
+class View:
+    """Folds events with the method `on_EventType` of the subclass; events without one do not concern it."""
+
+    def apply(self, event: ev.Event) -> None:
+        """Fold one event. Events must come in order, none left out."""
+        handler: Callable[[Any], None] | None = getattr(self, f"on_{type(event).__name__}", None)
+        if handler is not None:
+            handler(event)
+
+    def apply_all(self, events: Iterable[ev.Event]) -> None:
+        for event in events:
+            self.apply(event)
+
+    __call__ = apply  # a view is a sink
+
+
+@dataclass(slots=True)
+class NodeView:
+    """One radix node; fields as in `NodeSnapshot`."""
+
+    parent: int
+    namespace: Namespace
+    tokens: tuple[int, ...]
+    blocks: tuple[int, ...]
+    tick: int
+    priority: int
+    locks: int = 0
+    hits: int = 0
+
+
+@dataclass
+class CacheView(View):
+    """The state of a cache of `num_blocks` blocks of `block_size` tokens, of either kind."""
+
+    num_blocks: int
+    block_size: int
+    free: FreeQueue = field(init=False)
+    tables: dict[str, list[int]] = field(default_factory=dict)
+    hashes: dict[int, bytes] = field(default_factory=dict)
+    copies: dict[bytes, dict[int, None]] = field(default_factory=dict)
+    nodes: dict[int, NodeView] = field(default_factory=dict)
+    locks: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.free = FreeQueue(range(1, self.num_blocks))
+
+    def snapshot(self) -> CacheSnapshot:
+        """The state in the form of the cache's own `snapshot()`."""
+        return CacheSnapshot(
+            block_size=self.block_size,
+            num_blocks=self.num_blocks,
+            free=tuple(self.free),
+            tables={request: tuple(table) for request, table in self.tables.items()},
+            hashes=dict(self.hashes),
+            copies={hash: tuple(blocks) for hash, blocks in self.copies.items()},
+            nodes={
+                id: NodeSnapshot(n.parent, n.namespace, n.tokens, n.blocks, n.locks, n.tick, n.hits, n.priority)
+                for id, n in self.nodes.items()
+            },
+            locks=dict(self.locks),
+        )
+
+    # Block tables and the free queue
+
+    def on_BlocksAdopted(self, event: ev.BlocksAdopted) -> None:
+        self.tables.setdefault(event.request, []).extend(event.blocks)
+        for block in event.blocks:
+            if block in self.free:
+                self.free.remove(block)
+
+    def on_BlocksAllocated(self, event: ev.BlocksAllocated) -> None:
+        self.tables.setdefault(event.request, []).extend(event.blocks)
+        for block in event.blocks:
+            self.free.remove(block)
+
+    def on_BlocksReleased(self, event: ev.BlocksReleased) -> None:
+        self.tables.pop(event.request, None)
+        self._free(event.freed)
+
+    def _free(self, blocks: tuple[int, ...]) -> None:
+        """Findable blocks queue at the tail, the others before the head: see `BlockPool.free`."""
+        self.free.prepend([block for block in blocks if block not in self.hashes])
+        self.free.append(block for block in blocks if block in self.hashes)
+
+    # What can be found, hash chain
+
+    def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
+        for block, hash in zip(event.blocks, event.hashes, strict=bool(event.hashes)):
+            self.hashes[block] = hash
+            self.copies.setdefault(hash, {})[block] = None
+        if event.node is not None and event.parent_node is not None:
+            self.nodes[event.node] = NodeView(
+                event.parent_node, event.namespace, event.tokens, event.blocks, tick=0, priority=0
+            )
+
+    def _forget(self, blocks: tuple[int, ...]) -> None:
+        for block in blocks:
+            hash = self.hashes.pop(block)
+            del self.copies[hash][block]
+            if not self.copies[hash]:
+                del self.copies[hash]
+
+    def on_BlocksUnpublished(self, event: ev.BlocksUnpublished) -> None:
+        self._forget(event.blocks)
+
+    def on_BlocksEvicted(self, event: ev.BlocksEvicted) -> None:
+        self._forget(event.blocks)
+
+    def on_CacheReset(self, event: ev.CacheReset) -> None:
+        self.hashes.clear()
+        self.copies.clear()
+        self.nodes.clear()
+        self.free = FreeQueue(event.free)
+
+    # What can be found, radix tree
+
+    def _path(self, node: int) -> list[NodeView]:
+        """The node and its ancestors, bottom up, without the root."""
+        path = []
+        while node != ROOT:
+            path.append(self.nodes[node])
+            node = self.nodes[node].parent
+        return path
+
+    def on_PrefixMatched(self, event: ev.PrefixMatched) -> None:
+        for node in self._path(event.node):
+            node.tick = event.tick
+
+    def on_NodeSplit(self, event: ev.NodeSplit) -> None:
+        lower = self.nodes[event.node]
+        at = event.at // self.block_size
+        self.nodes[event.upper] = replace(
+            lower, tokens=lower.tokens[: event.at], blocks=lower.blocks[:at], tick=event.tick
+        )
+        lower.parent, lower.tick = event.upper, event.tick
+        lower.tokens, lower.blocks = lower.tokens[event.at :], lower.blocks[at:]
+
+    def on_PathInserted(self, event: ev.PathInserted) -> None:
+        path = self._path(event.node)
+        end = sum(len(node.tokens) for node in path)
+        for node in path:
+            node.tick = event.tick
+            node.priority = max(node.priority, event.priority)
+            node.hits += end > event.start
+            end -= len(node.tokens)
+
+    def on_LockMoved(self, event: ev.LockMoved) -> None:
+        for node in self._path(event.node or ROOT):
+            node.locks += 1
+        for node in self._path(self.locks.pop(event.request, ROOT)):
+            node.locks -= 1
+        if event.node is not None:
+            self.locks[event.request] = event.node
+
+    def on_DuplicatesFreed(self, event: ev.DuplicatesFreed) -> None:
+        self._free(event.blocks)
+
+    def on_BlockTableRewritten(self, event: ev.BlockTableRewritten) -> None:
+        self.tables[event.request][event.start : event.start + len(event.blocks)] = event.blocks
+
+    def on_NodesEvicted(self, event: ev.NodesEvicted) -> None:
+        for node in event.nodes:
+            del self.nodes[node]
+        self._free(event.blocks)
+
+
+@dataclass(slots=True)
+class RequestView:
+    """One live request: its tokens so far, how many are computed, how often it was preempted, and what it hit."""
+
+    tokens: list[int]
+    num_prompt_tokens: int
+    max_tokens: int
+    namespace: Namespace
+    status: str = "waiting"
+    num_computed_tokens: int = 0
+    num_preemptions: int = 0
+    num_cached_tokens: int | None = None
+
+
+@dataclass
+class EngineView(CacheView):
+    """The state of a cache and of the scheduler over it. `ended` keeps requests that finished or were aborted."""
+
+    step: int = 0
+    requests: dict[str, RequestView] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+    running: list[str] = field(default_factory=list)
+    ended: dict[str, RequestView] = field(default_factory=dict)
+
+    def scheduler_snapshot(self) -> SchedulerSnapshot:
+        """The state in the form of the scheduler's own `snapshot()`."""
+        return SchedulerSnapshot(
+            step=self.step,
+            waiting=tuple(self.waiting),
+            running=tuple(self.running),
+            status={id: request.status for id, request in self.requests.items()},
+            lengths={
+                id: (len(request.tokens), request.num_computed_tokens, request.num_preemptions)
+                for id, request in self.requests.items()
+            },
+        )
+
+    def on_StepStarted(self, event: ev.StepStarted) -> None:
+        self.step = event.step
+
+    def on_RequestArrived(self, event: ev.RequestArrived) -> None:
+        self.requests[event.request] = RequestView(
+            list(event.tokens), len(event.tokens), event.max_tokens, event.namespace
+        )
+        self.waiting.append(event.request)
+
+    def on_QueueReordered(self, event: ev.QueueReordered) -> None:
+        self.waiting = list(event.requests)
+
+    def on_RequestAdmitted(self, event: ev.RequestAdmitted) -> None:
+        request = self.requests[event.request]
+        request.status = "running"
+        request.num_computed_tokens = event.num_cached_tokens
+        if request.num_cached_tokens is None:
+            request.num_cached_tokens = event.num_cached_tokens
+        self.waiting.remove(event.request)
+        self.running.append(event.request)
+
+    def on_TokensComputed(self, event: ev.TokensComputed) -> None:
+        self.requests[event.request].num_computed_tokens = event.start + event.num_tokens
+
+    def on_TokensSampled(self, event: ev.TokensSampled) -> None:
+        self.requests[event.request].tokens.extend(event.tokens)
+
+    def on_RequestPreempted(self, event: ev.RequestPreempted) -> None:
+        request = self.requests[event.request]
+        request.status, request.num_computed_tokens = "preempted", 0
+        request.num_preemptions += 1
+        self.running.remove(event.request)
+        self.waiting.insert(0 if event.front else len(self.waiting), event.request)
+
+    def on_RequestFinished(self, event: ev.RequestFinished) -> None:
+        self._end(event.request, "finished")
+
+    def on_RequestAborted(self, event: ev.RequestAborted) -> None:
+        self._end(event.request, "aborted")
+
+    def _end(self, id: str, status: str) -> None:
+        request = self.requests.pop(id)
+        (self.running if request.status == "running" else self.waiting).remove(id)
+        request.status = status
+        self.ended[id] = request

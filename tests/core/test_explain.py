@@ -1,0 +1,159 @@
+"""Every reason for which a lookup ends is explained in words, and no answer to a tenant depends on another tenant."""
+
+from collections.abc import Callable
+
+import pytest
+
+from minicache.core import EventStream, HashChainCache, Namespace, RadixCache, Request, Scheduler, SchedulerConfig
+from minicache.core.errors import UnknownRequest
+from minicache.core.explain import Explanation, explain
+from minicache.core.history import History
+
+B = 4
+
+
+class World:
+    """A scheduler over a small cache, with a history that listens; `serve` runs one request to its end."""
+
+    def __init__(self, kind: str, num_blocks: int = 40, **config: object) -> None:
+        self.events = EventStream()
+        self.history = History(num_blocks, B)
+        self.events.sinks.append(self.history)
+        if kind == "hash":
+            self.cache: HashChainCache | RadixCache = HashChainCache(num_blocks, B, events=self.events)
+            settings = SchedulerConfig.vllm(**config)
+        else:
+            self.cache = RadixCache(num_blocks, B, events=self.events)
+            settings = SchedulerConfig.sglang(**config)
+        self.scheduler = Scheduler(self.cache, settings, events=self.events)
+
+    def add(self, id: str, tokens: list[int], **options: object) -> Request:
+        request = Request(id, tokens, max_tokens=1, **options)  # type: ignore[arg-type]
+        self.scheduler.add(request)
+        return request
+
+    def step(self) -> None:
+        plan = self.scheduler.schedule()
+        self.scheduler.update(plan, {item.request.id: 0 for item in plan.scheduled})
+
+    def serve(self, id: str, tokens: list[int], **options: object) -> Explanation:
+        request = self.add(id, tokens, **options)
+        while self.scheduler.has_unfinished:
+            self.step()
+        return explain(request, self.history)
+
+
+@pytest.fixture(params=["hash", "radix"])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(request.param)
+
+
+def test_the_first_request_has_nothing_to_share(world: World) -> None:
+    assert world.serve("r1", list(range(12))).reason == "unknown"
+
+
+def test_a_difference_names_token_block_and_the_other_request(world: World) -> None:
+    world.serve("r1", list(range(20)))
+    found = world.serve("r2", [0, 1, 2, 3, 4, 99, *range(6, 20)])
+    assert (found.reason, found.num_tokens, found.block, found.token, found.other) == ("difference", 4, 1, 5, "r1")
+    assert "Block 1 of r2 differs from r1's at token 5: 99 stands there instead of 5." in found.sentence
+
+
+def test_the_nearest_request_is_compared(world: World) -> None:
+    world.serve("far", [7, *range(1, 20)])
+    world.serve("near", list(range(20)))
+    world.serve("later", [8, *range(1, 20)])
+    assert world.serve("r", [*range(10), 99, 98, 97]).other == "near"
+
+
+def test_other_request_ends_in_the_middle_of_a_block(world: World) -> None:
+    world.serve("r1", list(range(6)))
+    found = world.serve("r2", list(range(12)))
+    assert (found.reason, found.token) == ("difference", 6)
+    assert "instead of 0" in found.sentence  # r1's first output token stands at position 6
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reason", "num_tokens"),
+    [(list(range(10)), "whole", 8), (list(range(8)), "last_token", 4), ([0, 1, 2], "too_short", 0)],
+)
+def test_ends_that_are_rules(world: World, tokens: list[int], reason: str, num_tokens: int) -> None:
+    world.serve("r1", tokens)
+    found = world.serve("r2", tokens)
+    assert (found.reason, found.num_tokens) == (reason, num_tokens)
+    assert found.sentence.endswith(".")
+
+
+def test_skipped(world: World) -> None:
+    world.serve("r1", list(range(12)))
+    assert world.serve("r2", list(range(12)), skip_cache_read=True).reason == "skipped"
+    assert world.serve("r3", list(range(12)), prompt_logprobs=0).reason == "skipped"
+
+
+def test_evicted_says_when_and_for_what(world: World) -> None:
+    world.serve("r1", list(range(12)))
+    world.serve("big", [50 + i for i in range(39 * B)])  # takes the whole pool
+    evicted_in = world.scheduler.step
+    found = world.serve("r2", list(range(12)))
+    assert (found.reason, found.block, found.other) == ("evicted", 0, "r1")
+    assert found.step is not None
+    assert found.step <= evicted_in
+    assert "big needed" in found.sentence
+
+
+def test_evicted_by_reset(world: World) -> None:
+    world.serve("r1", list(range(12)))
+    assert world.cache.reset()
+    found = world.serve("r2", list(range(12)))
+    assert found.reason == "evicted"
+    assert "the cache was reset" in found.sentence
+
+
+def test_not_computed_yet() -> None:
+    world = World("radix", max_num_batched_tokens=100)
+    world.add("r1", list(range(12)))
+    r2 = world.add("r2", list(range(12)))
+    world.step()  # both are admitted in one step; a radix cache publishes after it
+    found = explain(r2, world.history)
+    assert (found.reason, found.other) == ("not_computed", "r1")
+    assert "has not computed it yet" in found.sentence
+
+
+def other_namespaces() -> list[Namespace]:
+    return [Namespace(salt="b"), Namespace(extra=("k",)), Namespace()]
+
+
+@pytest.mark.parametrize("namespace", other_namespaces(), ids=repr)
+def test_only_operators_learn_of_other_namespaces(world: World, namespace: Namespace) -> None:
+    world.serve("secret", list(range(12)), namespace=Namespace(salt="a"))
+    found = world.serve("r2", list(range(12)), namespace=namespace)
+    assert found.reason == "unknown"
+    assert "secret" not in repr(found)
+    told = explain("r2", world.history, operator=True)
+    assert (told.reason, told.other) == ("other_namespace", "secret")
+
+
+def answers(build: Callable[[], World], foreign: bool) -> list[Explanation]:
+    world = build()
+    found = []
+    for turn, tokens in enumerate(([*range(12)], [*range(5), 99, 98, 97, 96], [*range(12)], [1, 2], [7] * 30)):
+        if foreign:
+            world.serve(f"foreign{turn}", [*tokens, 5, 5, 5, 5], namespace=Namespace(salt="other"))
+        found.append(world.serve(f"own{turn}", tokens, namespace=Namespace(salt="own")))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["hash", "radix"])
+def test_answers_do_not_depend_on_other_namespaces(kind: str) -> None:
+    """With room for all, what a tenant is told is the same whether or not another tenant sends the same prompts."""
+    assert answers(lambda: World(kind, 400), foreign=True) == answers(lambda: World(kind, 400), foreign=False)
+
+
+def test_forgotten_requests_are_unknown() -> None:
+    world = World("hash")
+    world.history.max_requests = 2
+    for id in ("r1", "r2", "r3"):
+        world.serve(id, list(range(9)))
+    with pytest.raises(UnknownRequest, match="r1"):
+        explain("r1", world.history)
+    assert explain("r3", world.history).reason == "whole"
