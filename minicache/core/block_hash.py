@@ -131,9 +131,7 @@ def hash_chain(
     hashes = list(known)
     first, later = extra_keys(namespace, True), extra_keys(namespace, False)
     parent = hashes[-1] if hashes else root
-    start = len(hashes) * block_size
-    new = list(tokens[start:])  # a list hands out its integers faster than an array makes them
-    for offset in range(0, len(new) - block_size + 1, block_size):
-        parent = block_hash(parent, new[offset : offset + block_size], first if start + offset == 0 else later)
+    for start in range(len(hashes) * block_size, len(tokens) - block_size + 1, block_size):
+        parent = block_hash(parent, tokens[start : start + block_size], later if start else first)
         hashes.append(parent)
     return hashes

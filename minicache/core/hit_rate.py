@@ -116,17 +116,16 @@ class RecentHitRate:
 
 
 class LastPrefillHitRate:
-    """SGLang's `cache_hit_rate`: hit tokens of looked-up tokens in the last step that prefilled anything.
+    """SGLang's `cache_hit_rate`: hit tokens of hit and newly computed prompt tokens, in the last step that prefilled.
 
-    Re-prefills of retracted requests and decode steps leave it as it is. Source: SGLang 0.5.23,
-    `sglang/srt/observability/metrics_collector.py`.
+    Re-prefills of retracted requests and decode steps leave it as it is; a later chunk of a prompt hits nothing.
+    Source: SGLang 0.5.23, `sglang/srt/observability/metrics_collector.py`.
     """
 
     def __init__(self) -> None:
         self.value = 0.0
 
-    def observe(self, requests: int, queries: int, hits: int, reset: bool = False) -> None:
-        if reset:
-            self.value = 0.0
-        if requests:
-            self.value = _ratio(hits, queries)
+    def observe(self, num_computed: int, num_hits: int) -> None:
+        """Add one step, in which `num_computed` prompt tokens are computed and `num_hits` were found."""
+        if num_computed or num_hits:
+            self.value = _ratio(num_hits, num_computed + num_hits)

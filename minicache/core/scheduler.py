@@ -134,6 +134,21 @@ class Scheduler:
         for request in reversed(list(self.running)):
             self.preempt(request, "all running requests were preempted", front=True)
 
+    def reset_cache(self, preempt_running: bool = False) -> bool:
+        """Forget everything cached, and the hit rates with it; `False`, with nothing changed, if blocks are held.
+
+        With `preempt_running` the running requests give theirs up first, and compute everything anew: what is needed
+        when the model's weights change (vLLM's `reset_prefix_cache(reset_running_requests=True)`).
+        """
+        self._require_at_rest()
+        if preempt_running:
+            self.preempt_all()
+        if not self.cache.reset():
+            return False
+        self.recent_hit_rate.observe(0, 0, 0, reset=True)
+        self.last_prefill_hit_rate = LastPrefillHitRate()
+        return True
+
     def _live(self, request_id: str) -> Request:
         try:
             return self._requests[request_id]

@@ -65,9 +65,17 @@ class StepPlanner:
             self._admit_waiting()
         scheduler, admitted = self.scheduler, self.admitted
         scheduler.recent_hit_rate.observe(admitted.requests, admitted.queries, admitted.hits)
-        scheduler.last_prefill_hit_rate.observe(admitted.requests, admitted.queries, admitted.hits)
+        scheduler.last_prefill_hit_rate.observe(self._num_prefilled(), admitted.hits)
         scheduler.new_token_ratio = self.config.next_ratio(scheduler.new_token_ratio)
         return StepPlan(scheduler.step, tuple(self.items.values()))
+
+    def _num_prefilled(self) -> int:
+        """Prompt tokens that this step computes for the first time."""
+        return sum(
+            min(item.num_tokens, max(0, item.request.num_prompt_tokens - item.start))
+            for item in self.items.values()
+            if not item.request.num_preemptions
+        )
 
     def _share(self, num_missing: int) -> int:
         """How many of its missing tokens a request may compute in this step."""
