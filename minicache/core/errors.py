@@ -32,3 +32,17 @@ def require_int(name: str, value: object, minimum: int) -> int:
     if value < minimum:
         raise InvalidArgument(f"{name} must be at least {minimum}, not {value}")
     return value
+
+
+def require_text(name: str, value: object) -> str:
+    """`value` as text that can be written in UTF-8; raises `InvalidArgument` naming `name` otherwise.
+
+    JSON can carry half of a surrogate pair. Such a text has no bytes, so it could not become part of a cache key.
+    """
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be text, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{name} must be text, not {value!r}: {error.reason}") from None
+    return value

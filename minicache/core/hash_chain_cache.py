@@ -90,7 +90,7 @@ class HashChainCache(PagedCache):
             raise InvalidArgument(f"num_tokens: request {request.id!r} holds no block for all of {num_tokens} tokens")
         if holder is None or end <= holder.num_published:
             return
-        self._version += 1
+        self._end_matches()
         start, holder.num_published = holder.num_published, end
         hashes = self.hashes(request)[start:end]
         blocks = request.block_table[start:end]
@@ -112,7 +112,7 @@ class HashChainCache(PagedCache):
             hash = self.pool.unpublish(block)
             if hash is not None:
                 evicted.append((block, hash))
-        self._version += 1
+        self._end_matches()
         self._emit_evicted(evicted, "evict() was called")
         return len(evicted)
 

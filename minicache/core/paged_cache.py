@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from minicache.core.block_pool import NULL_BLOCK, BlockPool
 from minicache.core.errors import CorruptState, InvalidArgument, StaleMatch, UnknownRequest, require_int
@@ -20,6 +21,8 @@ from minicache.core.events import (
 )
 from minicache.core.prefix_cache import CacheSnapshot, Match, MatchEnd
 from minicache.core.request import Request
+
+_versions = count()  # one sequence for all caches, so that none believes the match of another
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +51,7 @@ class PagedCache(ABC):
             raise InvalidArgument(f"num_blocks is {num_blocks}, but the pool has {self.pool.num_blocks} blocks")
         self.events = events if events is not None else EventStream()
         self._holders: dict[str, Holder] = {}
-        self._version = 0  # counts the calls that end the life of a match
+        self._end_matches()
 
     @property
     def capacity(self) -> int:
@@ -79,10 +82,10 @@ class PagedCache(ABC):
             self._require_fresh(match, request, holder)
         if self.demand(request, match, num_tokens) > self.num_free:
             return False
-        self._version += 1
+        self._end_matches()
         fresh = self._num_fresh(request, match, num_tokens)
         if holder is None:
-            holder = self._holders[request.id] = Holder(request)
+            holder = Holder(request)
         if match is not None:
             self._adopt(holder, match)
             request.num_computed_tokens = match.num_tokens
@@ -91,16 +94,22 @@ class PagedCache(ABC):
             request.block_table.extend(blocks)
             if self.events:
                 self.events.emit(BlocksAllocated(request.id, tuple(blocks)))
+        if request.block_table:
+            self._holders[request.id] = holder
         return True
 
     def _require_fresh(self, match: Match, request: Request, holder: Holder | None) -> None:
         if match.version != self._version or match.request_id != request.id:
             raise StaleMatch(
-                f"the match of request {match.request_id!r} is stale or was made for another request than "
+                f"the match of request {match.request_id!r} is stale, or of another cache or request than "
                 f"{request.id!r}: look the request up again before allocating"
             )
         if holder is not None:
             raise InvalidArgument(f"request {request.id!r} holds blocks already: allocate with match=None")
+
+    def _end_matches(self) -> None:
+        """Make every match that was found until now stale."""
+        self._version = next(_versions)
 
     def _adopt(self, holder: Holder, match: Match) -> None:
         if match.blocks:
@@ -125,7 +134,7 @@ class PagedCache(ABC):
         holder = self._holder(request)
         if holder is None:
             return
-        self._version += 1
+        self._end_matches()
         self._let_go(holder)
         del self._holders[request.id]
         request.block_table.clear()
@@ -137,7 +146,7 @@ class PagedCache(ABC):
     def reset(self) -> bool:
         if self._holders:
             return False
-        self._version += 1
+        self._end_matches()
         self._forget_all()
         if self.events:
             self.events.emit(CacheReset(tuple(self.pool.free_queue)))

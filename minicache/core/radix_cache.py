@@ -87,7 +87,7 @@ class RadixCache(PagedCache):
         end = num_tokens // self.block_size
         if holder is None or end <= holder.num_published:
             return
-        self._version += 1
+        self._end_matches()
         start, holder.num_published = holder.num_published, end
         inserted = self._insert(request, end, start, request.priority)
         self._rewrite(request, inserted, start)
@@ -147,7 +147,7 @@ class RadixCache(PagedCache):
         nodes = self.tree.evict(count)
         if not nodes:
             return 0
-        self._version += 1
+        self._end_matches()
         blocks = [block for node in nodes for block in node.blocks]
         self.pool.free(blocks)
         if self.events:

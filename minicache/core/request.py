@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from minicache.core.errors import InvalidArgument, require_int
+from minicache.core.errors import InvalidArgument, require_int, require_text
 
 
 class RequestStatus(Enum):
@@ -44,6 +44,12 @@ class Adapter:
     path: str
     digest: str | None = None
 
+    def __post_init__(self) -> None:
+        require_text("adapter.name", self.name)
+        require_text("adapter.path", self.path)
+        if self.digest is not None:
+            require_text("adapter.digest", self.digest)
+
     @property
     def key(self) -> tuple[str, ...]:
         """vLLM 0.33's extra key `("lora", name, path)`, with the digest appended when there is one."""
@@ -64,12 +70,14 @@ class Namespace:
     extra: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (self.salt is None or isinstance(self.salt, str)):
-            raise InvalidArgument(f"salt must be text or None, not {self.salt!r}")
+        if self.salt is not None:
+            require_text("salt", self.salt)
         if not (self.adapter is None or isinstance(self.adapter, Adapter)):
             raise InvalidArgument(f"adapter must be an Adapter or None, not {self.adapter!r}")
-        if isinstance(self.extra, str) or not all(isinstance(part, str) for part in self.extra):
+        if not isinstance(self.extra, tuple | list):
             raise InvalidArgument(f"extra must be a tuple of texts, not {self.extra!r}")
+        for part in self.extra:
+            require_text("extra", part)
         object.__setattr__(self, "salt", self.salt or None)
         object.__setattr__(self, "extra", tuple(self.extra))
 
@@ -77,15 +85,16 @@ class Namespace:
 DEFAULT_NAMESPACE = Namespace()
 
 
-def token_array(tokens: Iterable[int]) -> "array[int]":
-    """Tokens as an array of unsigned 64-bit integers; raises `InvalidArgument` on anything else.
+def token_array(tokens: Iterable[int], name: str = "tokens") -> "array[int]":
+    """Tokens as an array of unsigned 64-bit integers; raises `InvalidArgument` naming `name` on anything else.
 
     Runs of tokens are compared and sliced by the thousand: arrays do that at the speed of memory.
     """
     try:
-        return array("Q", tokens)
+        # An array made from bytes would take eight of them for one token.
+        return array("Q", list(tokens) if isinstance(tokens, bytes | bytearray) else tokens)
     except (TypeError, OverflowError, ValueError) as error:
-        raise InvalidArgument(f"tokens must be non-negative integers below 2**64: {error}") from None
+        raise InvalidArgument(f"{name} must be non-negative integers below 2**64: {error}") from None
 
 
 class Request:

@@ -30,7 +30,7 @@ from minicache.core.events import (
 from minicache.core.hit_rate import LastPrefillHitRate, RecentHitRate
 from minicache.core.prefix_cache import PrefixCache
 from minicache.core.queue_policy import policy_named
-from minicache.core.request import Request, RequestStatus
+from minicache.core.request import Request, RequestStatus, token_array
 from minicache.core.scheduler_config import SchedulerConfig
 from minicache.core.step_plan import ScheduledRequest, StepPlan, StepPlanner
 
@@ -184,13 +184,15 @@ class Scheduler:
     def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
         """Account for a step that ran: `sampled` holds a token for each scheduled request that `samples`.
 
-        Returns the requests that finished. Requests aborted meanwhile are ignored, and released here.
+        Returns the requests that finished. Requests aborted meanwhile are ignored, and released here. Raises
+        `InvalidArgument` for another plan, or for a token that is missing or is none; the step is still in flight then.
         """
         if plan is not self._in_flight:
             raise InvalidArgument(f"plan: the plan of step {plan.step} is not the one in flight")
         missing = [i.request.id for i in plan.scheduled if i.samples and i.request.id not in sampled]
         if missing:
             raise InvalidArgument(f"sampled: no token for {', '.join(missing)}, which must sample in step {plan.step}")
+        token_array([sampled[item.request.id] for item in plan.scheduled if item.samples], "sampled")
         self._in_flight = None
         finished = []
         for item in plan.scheduled:

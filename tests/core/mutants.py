@@ -1,0 +1,442 @@
+"""Named wrong versions of the core: the mistakes that real engines have made, or that a reader might.
+
+Each is a subject (`world.py`) of which one method or part is replaced. `test_mutants.py` shows which laws break it.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from minicache.core import HashChainCache, Match, RadixCache, Request, Scheduler, StepPlan
+from minicache.core.block_hash import ExtraKeys, sha256_cbor
+from minicache.core.block_pool import BlockPool
+from minicache.core.paged_cache import Holder, PagedCache
+from minicache.core.radix_tree import Node, RadixTree
+from minicache.core.request import Namespace
+from minicache.core.step_plan import StepPlanner
+from tests.core.world import Subject
+
+
+class Mutant(NamedTuple):
+    """`mistake` says what is wrong, and `law` names the law that is there to notice it; others may, too."""
+
+    mistake: str
+    law: str
+    subject: Subject
+
+
+# The hash chain's key.
+
+
+def hashed_by(key: Callable[[bytes, Any, ExtraKeys], tuple[bytes, Any, ExtraKeys]]) -> Callable[..., HashChainCache]:
+    """A hash chain whose blocks are hashed after `key` has changed what goes into the hash."""
+
+    def block_hash(parent: bytes, tokens: Any, extra_keys: ExtraKeys) -> bytes:
+        return sha256_cbor(*key(parent, tokens, extra_keys))
+
+    return lambda *args, **kwargs: HashChainCache(*args, block_hash=block_hash, **kwargs)
+
+
+def without(tag: str) -> Callable[[bytes, Any, ExtraKeys], tuple[bytes, Any, ExtraKeys]]:
+    return lambda parent, tokens, keys: (parent, tokens, tuple(key for key in keys or () if key[0] != tag) or None)
+
+
+def untagged(parent: bytes, tokens: Any, keys: ExtraKeys) -> tuple[bytes, Any, ExtraKeys]:
+    return parent, tokens, tuple((part,) for key in keys or () for part in key[1:]) or None
+
+
+def joined(parent: bytes, tokens: Any, keys: ExtraKeys) -> tuple[bytes, Any, ExtraKeys]:
+    return parent, tokens, (("".join(str(part) for key in keys for part in key),),) if keys else None
+
+
+# The hash chain.
+
+
+class LastBlockMatched(HashChainCache):
+    def lookup(self, request: Request) -> Match:
+        found = super().lookup(request)
+        index = len(found.blocks)
+        if found.end == "last_token" and (block := self.pool.find(self.hashes(request)[index])) is not None:
+            return Match(
+                request.num_tokens, [*found.blocks, block], "whole", request_id=request.id, version=self._version
+            )
+        return found
+
+
+class FreesSharedBlocks(BlockPool):
+    def free(self, blocks: Iterable[int]) -> list[int]:
+        blocks = list(blocks)
+        for block in blocks:
+            self.blocks[block].ref_count = 1
+        return super().free(blocks)
+
+
+class EvictsFromTheTail(BlockPool):
+    def allocate(self, count: int) -> Any:
+        order = list(self.free_queue)
+        for block in order:
+            self.free_queue.remove(block)
+        self.free_queue.append(reversed(order))
+        done = super().allocate(count)
+        order = [block for block in order if block in self.free_queue]
+        for block in order:
+            self.free_queue.remove(block)
+        self.free_queue.append(order)
+        return done
+
+
+class ForgetsNoHash(BlockPool):
+    """A block that is handed out again stays findable under the hash of what it held before."""
+
+    def allocate(self, count: int) -> Any:
+        kept = [(block, self.blocks[block].hash) for block in list(self.free_queue)[:count]]
+        done = super().allocate(count)
+        for block, hash in kept:
+            if hash is not None:
+                self._copies.setdefault(hash, {})[block] = None
+        return done
+
+
+class TouchLeavesInQueue(BlockPool):
+    def touch(self, blocks: Iterable[int]) -> None:
+        for block in blocks:
+            self.blocks[block].ref_count += 1
+
+    def free(self, blocks: Iterable[int]) -> list[int]:
+        blocks = list(blocks)
+        for block in blocks:
+            if block in self.free_queue and self.blocks[block].ref_count == 1:
+                self.free_queue.remove(block)
+        return super().free(blocks)
+
+
+def over(pool: type[BlockPool]) -> Callable[..., HashChainCache]:
+    return lambda num_blocks, *args, **kwargs: HashChainCache(num_blocks, *args, pool=pool(num_blocks), **kwargs)
+
+
+class PublishesPartialBlocks(HashChainCache):
+    def publish(self, request: Request, num_tokens: int) -> None:
+        room = min(request.num_tokens, len(request.block_table) * self.block_size)
+        super().publish(request, min(num_tokens + self.block_size - 1, room))
+
+
+class UnpinnedMatch(HashChainCache):
+    """Fresh blocks are taken first: they may be the very blocks that were matched."""
+
+    def _adopt(self, holder: Holder, match: Match) -> None:
+        self._late = holder, match
+
+    def allocate(self, request: Request, match: Match | None, num_tokens: int) -> bool:
+        self._late: Any = None
+        done = super().allocate(request, match, num_tokens)
+        if self._late is not None:
+            fresh = list(request.block_table)
+            request.block_table.clear()
+            match = self._late[1]
+            self.pool.touch(match.blocks)
+            request.block_table.extend([*match.blocks, *fresh])
+            self._late[0].num_published = len(match.blocks)
+        return done
+
+
+def hits_are_no_demand(cache: type[PagedCache]) -> type[PagedCache]:
+    class HitsAreNoDemand(cache):  # type: ignore[misc, valid-type]
+        def demand(self, request: Request, match: Match | None, num_tokens: int) -> int:
+            return int(self._num_fresh(request, match, num_tokens))
+
+    return HitsAreNoDemand
+
+
+class EvictionNotTold(HashChainCache):
+    def _emit_evicted(self, evicted: Iterable[tuple[int, bytes]], why: str) -> None:
+        """Keeps it to itself."""
+
+
+class SplitNotTold(RadixCache):
+    def _emit_split(self, split: Any, tick: int) -> None:
+        """Keeps it to itself."""
+
+
+class UncomputedStaysFindable(HashChainCache):
+    def _let_go(self, holder: Holder) -> None:
+        """As vLLM 0.33 does."""
+        request = holder.request
+        self._emit_release(request, self.pool.free(reversed(request.block_table)))
+
+
+class FreesFirstBlockFirst(HashChainCache):
+    def _let_go(self, holder: Holder) -> None:
+        free, self.pool.free = self.pool.free, lambda blocks: free(list(blocks)[::-1])  # type: ignore[method-assign]
+        try:
+            super()._let_go(holder)
+        finally:
+            del self.pool.free
+
+
+class ReleasesAgain(HashChainCache):
+    """Gives the blocks of a request back as often as it is asked to."""
+
+    last: dict[str, list[int]]
+
+    def release(self, request: Request) -> None:
+        if request.block_table:
+            self.last = {request.id: list(request.block_table)}
+            super().release(request)
+        else:
+            for block in self.last.pop(request.id, ()) if hasattr(self, "last") else ():
+                if block in self.pool.free_queue:
+                    self.pool.free_queue.prepend([block])
+
+
+class MatchNeverStale(HashChainCache):
+    def _require_fresh(self, match: Match, request: Request, holder: Holder | None) -> None:
+        """Believes whatever it is given."""
+
+
+class FailureLeavesHitsHeld(HashChainCache):
+    """Adopts before it counts, and forgets to give back."""
+
+    def allocate(self, request: Request, match: Match | None, num_tokens: int) -> bool:
+        if match is not None and match.blocks and self.demand(request, match, num_tokens) > self.num_free:
+            self.pool.touch(match.blocks)
+            return False
+        return super().allocate(request, match, num_tokens)
+
+
+# The radix cache.
+
+
+class AnyNamespace(RadixTree):
+    def _child_key(self, parent: Node, namespace: Namespace, tokens: Any, start: int) -> Any:
+        return super()._child_key(parent, self._seen_as(namespace), tokens, start)
+
+    def _seen_as(self, namespace: Namespace) -> Namespace:
+        return Namespace(namespace.adapter, None, namespace.extra)
+
+
+class AnyAdapter(AnyNamespace):
+    def _seen_as(self, namespace: Namespace) -> Namespace:
+        return Namespace(None, namespace.salt, namespace.extra)
+
+
+class JoinedNamespace(AnyNamespace):
+    """SGLang joins the adapter's id and `extra_key` into one text (#24638)."""
+
+    def _seen_as(self, namespace: Namespace) -> Namespace:
+        adapter = namespace.adapter
+        parts = ((adapter.name, adapter.path, adapter.digest or "") if adapter else ()) + namespace.extra
+        return Namespace(salt=namespace.salt, extra=("".join(parts),))
+
+
+class EvictsLocked(RadixTree):
+    def lock(self, node: Node) -> None:
+        leaves = dict(self._evictable_leaves)
+        super().lock(node)
+        self._evictable_leaves = leaves
+
+
+class SplitForgetsLocks(RadixTree):
+    def _split(self, node: Node, at: int) -> Any:
+        done = super()._split(node, at)
+        done.upper.lock_count = 0
+        return done
+
+
+class SplitInsideABlock(RadixTree):
+    """Compares tokens, not blocks, and rounds up."""
+
+    def _common(self, run: Any, tokens: Any, start: int, end: int) -> int:
+        common = super()._common(run, tokens, start, end)
+        return min(len(run), common + self.block_size) if start + common + self.block_size <= end else common
+
+
+class MatchDoesNotRefresh(RadixTree):
+    def match(self, namespace: Namespace, tokens: Any, limit: int | None = None) -> Any:
+        before = {node.id: node.last_access for node in self.nodes()}
+        done = super().match(namespace, tokens, limit)
+        for node in self.nodes():
+            node.last_access = before.get(node.id, node.last_access)
+        return done
+
+
+def planted(tree: type[RadixTree]) -> Callable[..., RadixCache]:
+    def make(num_blocks: int, block_size: int = 1, strategy: str = "lru", **kwargs: Any) -> RadixCache:
+        return RadixCache(num_blocks, block_size, strategy, tree=tree(block_size, strategy), **kwargs)
+
+    return make
+
+
+class TableNotRewritten(RadixCache):
+    """mini-sglang frees the duplicate and goes on using it (PR #142)."""
+
+    def _rewrite(self, request: Request, inserted: Any, start: int) -> None:
+        table = list(request.block_table)
+        super()._rewrite(request, inserted, start)
+        request.block_table[:] = table
+
+
+class DuplicatesNotFreed(RadixCache):
+    def _rewrite(self, request: Request, inserted: Any, start: int) -> None:
+        request.block_table[start : inserted.num_shared] = self.tree.path_blocks(inserted.node)[
+            start : inserted.num_shared
+        ]
+
+
+class PublishesPartialPages(RadixCache):
+    def publish(self, request: Request, num_tokens: int) -> None:
+        computed = request.num_computed_tokens
+        room = min(request.num_tokens, len(request.block_table) * self.block_size)
+        request.num_computed_tokens = max(computed, min(num_tokens + self.block_size - 1, room))
+        try:
+            super().publish(request, min(num_tokens + self.block_size - 1, room))
+        finally:
+            request.num_computed_tokens = computed
+
+
+class LocksAfterEviction(RadixCache):
+    """Makes room first and locks the match afterwards: what was matched may be gone by then."""
+
+    def allocate(self, request: Request, match: Match | None, num_tokens: int) -> bool:
+        if match is not None and self.demand(request, match, num_tokens) <= self.num_free:
+            missing = self._num_fresh(request, match, num_tokens) - self.pool.num_free
+            version = self._version
+            self._evict(missing, "too early")
+            self._version = version
+        return super().allocate(request, match, num_tokens)
+
+
+class ReleaseKeepsLock(RadixCache):
+    def _let_go(self, holder: Holder) -> None:
+        lock, holder.lock = holder.lock, None
+        super()._let_go(holder)
+        holder.lock = lock
+
+
+# The scheduler.
+
+
+class AbortReleasesAtOnce(Scheduler):
+    """The model is still writing to the blocks, and the plan still names them."""
+
+    def abort(self, request_id: str) -> None:
+        request = self._live(request_id)
+        super().abort(request_id)
+        self.cache.release(request)
+
+
+class UndoKeepsProgress(Scheduler):
+    """Believes the tokens of a failed step computed when it takes the step back."""
+
+    def preempt(self, request: Request, why: str, front: bool) -> None:
+        if "failed" in why:
+            request.num_computed_tokens = len(request.block_table) * self.cache.block_size
+        super().preempt(request, why, front)
+
+
+class PreemptForgetsLengthFirst(Scheduler):
+    def preempt(self, request: Request, why: str, front: bool) -> None:
+        super().preempt(request, why, front)
+        request.num_computed_tokens = self.cache.block_size
+
+
+class VictimStaysInPlan(Scheduler):
+    def schedule(self) -> StepPlan:
+        kept: dict[str, Any] = {}
+        make, planner = StepPlanner._schedule, StepPlanner(self)
+
+        def remember(request: Request, count: int) -> None:
+            make(planner, request, count)
+            kept[request.id] = planner.items[request.id]
+
+        planner._schedule = remember  # type: ignore[method-assign]
+        self._require_at_rest()
+        self.step += 1
+        self.events.step = self.step
+        plan = planner.plan()
+        running = {request.id for request in self.running}
+        lost = [item for id, item in kept.items() if id not in running]
+        self._in_flight = StepPlan(plan.step, (*lost, *plan.scheduled))
+        return self._in_flight
+
+
+class FinishWithoutRelease(Scheduler):
+    def _finish(self, request: Request, reason: str) -> None:
+        release, self.cache.release = self.cache.release, lambda request: None  # type: ignore[method-assign]
+        try:
+            super()._finish(request, reason)
+        finally:
+            self.cache.release = release  # type: ignore[method-assign]
+
+
+class DecodesTwice(Scheduler):
+    """Publishes a token more than has KV: the last sampled one."""
+
+    def _finish(self, request: Request, reason: str) -> None:
+        request.num_computed_tokens = request.num_tokens
+        super()._finish(request, reason)
+
+
+def _hash(cache: Callable[..., PagedCache] = HashChainCache, **scheduler: type[Scheduler]) -> Subject:
+    return Subject("hash", cache, **scheduler)
+
+
+def _radix(cache: Callable[..., PagedCache] = RadixCache, **scheduler: type[Scheduler]) -> Subject:
+    return Subject("radix", cache, **scheduler)
+
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        "parent left out of the hash",
+        "HashChainAndRadixFindTheSame",
+        _hash(hashed_by(lambda parent, tokens, keys: (b"", tokens, keys))),
+    ),
+    Mutant("last block matched on an aligned prompt", "LookupFindsWholeBlocksShortOfTheEnd", _hash(LastBlockMatched)),
+    Mutant("shared block freed at release", "EveryBlockIsInOnePlace", _hash(over(FreesSharedBlocks))),
+    Mutant("duplicate freed without rewriting the table", "ReadsItsOwnPrefix", _radix(TableNotRewritten)),
+    Mutant("block published before it is full", "WhatCanBeFoundWasComputed", _hash(PublishesPartialBlocks)),
+    Mutant("page published before it is full", "WhatCanBeFoundWasComputed", _radix(PublishesPartialPages)),
+    Mutant("adapter left out of the key", "NamespacesNeverShare", _hash(hashed_by(without("lora")))),
+    Mutant("adapter left out of the tree's key", "NamespacesNeverShare", _radix(planted(AnyAdapter))),
+    Mutant("salt left out of the key", "NamespacesNeverShare", _hash(hashed_by(without("cache_salt")))),
+    Mutant("salt left out of the tree's key", "NamespacesNeverShare", _radix(planted(AnyNamespace))),
+    Mutant("evict while locked", "EvictionFollowsTheStrategy", _radix(planted(EvictsLocked))),
+    Mutant("match not pinned before fresh blocks are taken", "ReadsItsOwnPrefix", _hash(UnpinnedMatch)),
+    Mutant("match locked after room was made", "AgreesWithTheNaiveModel", _radix(LocksAfterEviction)),
+    Mutant("hits not counted as demand", "FailedAllocationChangesNothing", _hash(hits_are_no_demand(HashChainCache))),
+    Mutant(
+        "hits not counted as demand of the tree",
+        "FailedAllocationChangesNothing",
+        _radix(hits_are_no_demand(RadixCache)),
+    ),
+    Mutant("uncomputed blocks left findable", "WhatCanBeFoundWasComputed", _hash(UncomputedStaysFindable)),
+    # More than the issue asks for.
+    Mutant("extra left out of the key", "NamespacesNeverShare", _hash(hashed_by(without("extra")))),
+    Mutant("extra keys untagged (vLLM before #44706)", "NamespacesNeverShare", _hash(hashed_by(untagged))),
+    Mutant("extra keys joined into one text", "NamespacesNeverShare", _hash(hashed_by(joined))),
+    Mutant(
+        "adapter and extra joined into one text (SGLang #24638)",
+        "NamespacesNeverShare",
+        _radix(planted(JoinedNamespace)),
+    ),
+    Mutant("hash kept when the block is handed out again", "CheckFindsNothing", _hash(over(ForgetsNoHash))),
+    Mutant("newest block evicted first", "AgreesWithTheNaiveModel", _hash(over(EvictsFromTheTail))),
+    Mutant("touched block left in the free queue", "EveryBlockIsInOnePlace", _hash(over(TouchLeavesInQueue))),
+    Mutant("table freed first block first", "AgreesWithTheNaiveModel", _hash(FreesFirstBlockFirst)),
+    Mutant("blocks freed again by a second release", "ReleasingTwiceIsReleasingOnce", _hash(ReleasesAgain)),
+    Mutant("stale match believed", "StaleMatchRaises", _hash(MatchNeverStale)),
+    Mutant("failed allocation keeps the hits", "FailedAllocationChangesNothing", _hash(FailureLeavesHitsHeld)),
+    Mutant("duplicates never freed", "EverythingComesBack", _radix(DuplicatesNotFreed)),
+    Mutant("split forgets the locks", "CheckFindsNothing", _radix(planted(SplitForgetsLocks))),
+    Mutant(
+        "match runs into a block that differs", "TheScheduleDoesNotChangeTheOutput", _radix(planted(SplitInsideABlock))
+    ),
+    Mutant("match does not refresh", "ViewEqualsSnapshot", _radix(planted(MatchDoesNotRefresh))),
+    Mutant("lock kept at release", "EverythingComesBack", _radix(ReleaseKeepsLock)),
+    Mutant("eviction without an event", "LogTellsEverything", _hash(EvictionNotTold)),
+    Mutant("split without an event", "ViewEqualsSnapshot", _radix(SplitNotTold)),
+    Mutant("abort releases while the model runs", "PlannedBlocksStayHeld", _hash(scheduler=AbortReleasesAtOnce)),
+    Mutant("failed step counted as computed", "WhatCanBeFoundWasComputed", _hash(scheduler=UndoKeepsProgress)),
+    Mutant("computed length kept at preemption", "ViewEqualsSnapshot", _radix(scheduler=PreemptForgetsLengthFirst)),
+    Mutant("victim left in the plan", "ReadsItsOwnPrefix", _hash(scheduler=VictimStaysInPlan)),
+    Mutant("finished without release", "EverythingComesBack", _radix(scheduler=FinishWithoutRelease)),
+    Mutant("last sampled token published", "WhatCanBeFoundWasComputed", _hash(scheduler=DecodesTwice)),
+]
