@@ -36,7 +36,7 @@ tokens = st.integers(0, VOCABULARY - 1)
 
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[int, list[Prompt]]:
-    """Prompts that begin with parts of two stems, some cut at exact multiples of the block size, some repeated whole."""
+    """Prompts that begin with parts of two stems, some cut at multiples of the block size, some repeated whole."""
     block_size = draw(st.sampled_from(BLOCK_SIZES))
     stems = [draw(st.lists(tokens, min_size=3 * block_size, max_size=3 * block_size + 4)) for _ in range(2)]
     prompts: list[Prompt] = []

@@ -1,0 +1,80 @@
+# `make demo` and `make test` do all the set-up; `make check` is what CI runs.
+#
+# Set-up creates .venv, installs this folder into it (editable) and, when that has worked, writes a stamp file. A second
+# run finds the stamp and starts at once; a changed pyproject.toml is newer than the stamp and installs again.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types layers core-alone tests model docs clean
+
+VENV := .venv
+PY := $(VENV)/bin/python
+DEV := $(VENV)/.installed-dev
+# What the demo needs is part of what development needs.
+ENGINE := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-engine)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile | expand -t 20
+
+demo: $(ENGINE) ## SmolLM2 answers with a prefix cache and without (tiny, if SmolLM2 cannot be had)
+	@$(PY) -m minicache model pull smollm2 || echo "Going on without SmolLM2, with the small built-in model."
+	@$(PY) -m minicache demo
+
+test: $(DEV) ## all tests
+	@$(PY) -m minicache model pull smollm2 || echo "Tests that need SmolLM2 will be skipped."
+	$(PY) -m pytest -n auto
+
+check: layers lint types core-alone model tests ## what CI runs
+
+layers: $(DEV) ## imports point one way
+	$(VENV)/bin/lint-imports
+
+lint: $(DEV) ## ruff: rules and format
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+
+types: $(DEV) ## mypy, strict on minicache/core
+	$(PY) -m mypy
+
+core-alone: $(DEV) ## the core, with nothing but the standard library
+	$(PY) -I -S tests/core_without_packages.py
+
+model: $(DEV) ## SmolLM2, into the store
+	$(PY) -m minicache model pull smollm2
+
+tests: $(DEV) # with SmolLM2 in the store no test that needs it may be skipped
+	MINICACHE_REQUIRE_MODEL=1 $(PY) -m pytest -n auto
+
+docs: $(DEV) ## the site, into site/
+	$(PY) -m mkdocs build --strict
+
+clean: ## everything that these targets made
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/.installed-engine: pyproject.toml
+	@$(call install,engine)
+
+$(DEV): pyproject.toml
+	@$(call install,dev)
+
+# $(1): the extra to install. An interrupted run leaves no stamp, and a .venv without a working pip is made again.
+define install
+	rm -f $(VENV)/.installed-$(1); \
+	set -e; \
+	if ! $(PY) -m pip --version >/dev/null 2>&1; then \
+		python=; \
+		for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14; do \
+			if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+				python=$$candidate; break; \
+			fi; \
+		done; \
+		if [ -z "$$python" ]; then \
+			echo "minicache needs Python 3.11 or newer with its venv module. Install one, or name it: make PYTHON=/path/to/python3" >&2; \
+			exit 1; \
+		fi; \
+		echo "Making $(VENV) with $$python"; \
+		$$python -m venv --clear $(VENV); \
+	fi; \
+	echo "Installing minicache[$(1)] into $(VENV) (once; torch makes this a large download)"; \
+	$(PY) -m pip install --disable-pip-version-check --editable '.[$(1)]'; \
+	touch $(VENV)/.installed-$(1)
+endef

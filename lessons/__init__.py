@@ -1,0 +1,1 @@
+"""The course's labs, installed as `minicache_lessons`."""

@@ -1,0 +1,1 @@
+"""Experiments and benchmarks: each is a function that returns what it measured, and a function that prints it."""

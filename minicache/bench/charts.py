@@ -1,0 +1,78 @@
+"""Bar charts as SVG files. Equal figures and an equal matplotlib give equal bytes."""
+
+import io
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from minicache.core.errors import InvalidArgument
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73")  # told apart by people who see few colours (Okabe and Ito)
+HATCHES = ("", "//", "..")  # and in print
+STYLE = {"svg.hashsalt": "minicache", "svg.fonttype": "none", "font.family": "sans-serif", "hatch.linewidth": 0.5}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One group of bars: a label a bar, and a series of as many values for each name. `most` ends the axis."""
+
+    title: str
+    labels: Sequence[str]
+    series: dict[str, list[float]]
+    most: float | None = None
+
+
+def require_writable(path: Path) -> None:
+    """Raises `InvalidArgument` if an SVG cannot be written there, before the time is spent that its figures take."""
+    if path.is_dir():
+        raise InvalidArgument(f"--svg: {path} is a folder; name a file")
+    if not path.absolute().parent.is_dir():
+        raise InvalidArgument(f"--svg: there is no folder {path.absolute().parent}")
+    if not os.access(path.absolute().parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise InvalidArgument(f"--svg: {path} cannot be written")
+
+
+def write_svg(path: Path, title: str, panels: Sequence[Panel]) -> None:
+    """Draw the panels one below the other. The file is whole or not there. Raises `InvalidArgument`."""
+    text = draw(title, panels)
+    require_writable(path)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.absolute().parent, delete=False) as file:
+        file.write(text)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+
+
+def draw(title: str, panels: Sequence[Panel]) -> str:
+    """The SVG. Needs matplotlib."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    heights = [0.7 + 0.26 * len(panel.labels) * (len(panel.series) + 0.6) for panel in panels]
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8, sum(heights) + 0.6), layout="constrained")
+        canvas = FigureCanvasSVG(figure)
+        figure.suptitle(title, fontsize=12, fontweight="bold")
+        all_axes = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+        for axes, panel in zip(all_axes[:, 0], panels, strict=True):
+            _draw_panel(axes, panel)
+        file = io.StringIO()
+        canvas.print_svg(file, metadata={"Date": None, "Creator": "minicache", "Title": title})
+    return file.getvalue()
+
+
+def _draw_panel(axes, panel: Panel) -> None:  # type: ignore[no-untyped-def]
+    height = 1 / (len(panel.series) + 0.6)
+    for index, (name, values) in enumerate(panel.series.items()):
+        places = [label + index * height for label in range(len(panel.labels))]
+        bars = axes.barh(places, values, height, label=name, color=COLOURS[index], hatch=HATCHES[index], edgecolor="w")
+        axes.bar_label(bars, [f" {value:,.4g}" if value < 1000 else f" {value:,.0f}" for value in values], fontsize=8)
+    axes.set_yticks([label + (len(panel.series) - 1) * height / 2 for label in range(len(panel.labels))], panel.labels)
+    axes.invert_yaxis()
+    axes.set_title(panel.title, fontsize=10, loc="left")
+    axes.set_xlim(0, 1.12 * (panel.most or max(1e-9, *(max(values) for values in panel.series.values()))))
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(panel.series) > 1:
+        axes.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0.4, 1.0), ncols=len(panel.series))

@@ -1,0 +1,114 @@
+"""What experiments share: prompts as a model is asked them, an engine with room for them, one timed request."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from minicache.bench.three_forms_result import Answer
+from minicache.core.errors import InvalidArgument
+from minicache.text.template import ChatTemplate, Message
+from minicache.text.tokenizer import HubTokenizer
+
+if TYPE_CHECKING:
+    from minicache.engine import Engine
+
+BLOCK_SIZES = {"hash": 16, "radix": 1, "none": 16}
+
+Tokens = tuple[int, ...]
+Progress = Callable[[str, int, int], None]  # what is being done, requests done, requests in all
+
+
+class Chat:
+    """A model's chat template and tokenizer. Raises as the model store does, but loads no model."""
+
+    def __init__(self, model: str) -> None:
+        from minicache.engine import model_store
+
+        folder = model_store.resolve(model)
+        self.tokenizer, self.template = HubTokenizer(folder), ChatTemplate.from_folder(folder)
+
+    def prompt(self, messages: Sequence[Message]) -> Tokens:
+        return tuple(self.tokenizer.encode(self.template.render(messages)))
+
+    def system_length(self, system: str, user: str = "Hello") -> int:
+        """Tokens of a prompt from its beginning to the end of the system content, the template's words included."""
+        text = self.template.render(messages(system, user))
+        return len(self.tokenizer.encode(text[: text.index(system) + len(system)]))
+
+    def turn_length(self, system: str, user: str) -> int:
+        """Tokens of a prompt after the system content: the user's turn, and what asks for the answer."""
+        return len(self.prompt(messages(system, user))) - self.system_length(system, user)
+
+
+def messages(system: str, user: str) -> list[dict[str, str]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def require_caches(caches: Iterable[str]) -> None:
+    """Raises `InvalidArgument` for what is not the name of a prefix cache."""
+    for cache in caches:
+        if cache not in BLOCK_SIZES or cache == "none":
+            raise InvalidArgument(f"cache must be hash or radix, not {cache!r}")
+
+
+def engine_for(model: str, cache: str, prompts: Iterable[Tokens], max_tokens: int) -> "Engine":
+    """An engine with room for all `prompts` and their answers, without anything in common: nothing is evicted."""
+    from minicache.engine import Engine, EngineConfig
+
+    block_size = BLOCK_SIZES[cache]
+    blocks = sum(-(-(len(prompt) + max_tokens) // block_size) for prompt in prompts)
+    return Engine(EngineConfig(model=model, cache=cache, block_size=block_size, num_blocks=blocks + 1, dtype="float32"))
+
+
+def ask(engine: "Engine", prompt: Tokens, max_tokens: int) -> Answer:
+    """`max_tokens` tokens, past the model's end token too, so that there is as much to compare with every model."""
+    from minicache.engine import SamplingParams
+
+    [output] = engine.generate([prompt], SamplingParams(max_tokens=max_tokens, ignore_eos=True))
+    said = list(takewhile(lambda token: token not in engine.eos_tokens, output.token_ids))
+    text = engine.tokenizer.decode(said) if engine.tokenizer else ""
+    ttft, rate = output.timings.ttft or 0.0, output.timings.decode_rate(len(output.token_ids))
+    return Answer(tuple(output.token_ids), text, output.cached_tokens or 0, 1000 * ttft, rate)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which an experiment ran. `load` is the machine's over the last minute, at the end."""
+
+    model: str
+    dtype: str
+    device: str
+    threads: int
+    load: float
+    seconds: float
+
+    @classmethod
+    def now(cls, model: str, started: float) -> "Conditions":
+        """Those of this process; `started` is a moment of `time.perf_counter()`."""
+        import torch
+
+        load, seconds = os.getloadavg()[0], time.perf_counter() - started
+        return cls(model, "float32", "cpu", torch.get_num_threads(), load, seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"model": self.model, "dtype": self.dtype, "device": self.device, "threads": self.threads}
+
+    def __str__(self) -> str:
+        return (
+            f"Token counts are exact. Times are this machine's: {self.device}, {self.dtype}, {self.threads} threads, "
+            f"load {self.load:.1f}; {self.seconds:.0f} s in all."
+        )
+
+
+class Counter:
+    """Tells `progress` of each request as it begins."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._done, self._total = progress, 0, total
+
+    def next(self, what: str) -> None:
+        self._progress(what, self._done, self._total)
+        self._done += 1

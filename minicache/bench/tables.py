@@ -1,0 +1,33 @@
+"""How experiments print: bars, and tables of rows."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+
+from minicache.bench.three_forms_result import Row
+
+NAMES = {"hash": "hash chain (vLLM's)", "radix": "radix tree (SGLang's)", "none": "no cache"}
+BAR_WIDTH = 40
+
+
+def bar(share: float, width: int = BAR_WIDTH) -> str:
+    full = round(share * width)
+    return "█" * full + "░" * (width - full)
+
+
+def plain_table(names: Iterable[str], numbers: Iterable[str]) -> Table:
+    """A table without lines: columns of text, then columns of figures. A heading may have two lines."""
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True, padding=(0, 2))
+    for heading in names:
+        table.add_column(heading, no_wrap=True, vertical="bottom")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def rows_table(rows: Sequence[Row]) -> Table:
+    table = plain_table(["\nform"], ["prompt\ntokens", "median\ncached tokens", "TTFT, ms\nmedian", "\nmin", "\nmax"])
+    for row in rows:
+        times = (f"{value:,.1f}" for value in (row.median_ttft_ms, min(row.ttft_ms), max(row.ttft_ms)))
+        table.add_row(row.form, f"{row.prompt_tokens:,}", f"{row.median_cached_tokens:,}", *times)
+    return table

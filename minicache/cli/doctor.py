@@ -1,0 +1,151 @@
+"""`minicache doctor`: what is installed, what works on this machine, and what to do about each gap."""
+
+import platform
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, requires, version
+
+import typer
+
+import minicache
+from minicache.cli.console import JsonOption, print_json, stdout
+
+app = typer.Typer(rich_markup_mode=None)
+EXTRAS = ("prompts", "engine", "serve")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Something a model can run on: `detail` says which device it is, or why it does not work here."""
+
+    name: str
+    works: bool
+    detail: str
+
+
+@dataclass
+class Findings:
+    """`packages` maps an extra ("" for the base install) to its packages and their versions, None where missing."""
+
+    minicache: str
+    python: str
+    system: str
+    packages: dict[str, dict[str, str | None]]
+    backends: list[Backend]
+    models: list[dict[str, str | None]]
+    gaps: list[str] = field(default_factory=list)
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """What is installed, which backends work here, which models are in the store, what to do about each gap."""
+    findings = examine()
+    if as_json:
+        print_json(asdict(findings))
+    else:
+        _print(findings)
+
+
+def examine() -> Findings:
+    """Look at this machine. Imports torch if it is installed; changes nothing."""
+    findings = Findings(
+        minicache=minicache.__version__,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+        packages={extra: _packages(extra) for extra in ("", *EXTRAS)},
+        backends=_backends(),
+        models=_models(),
+    )
+    findings.gaps = list(_gaps(findings))
+    return findings
+
+
+def _packages(extra: str) -> dict[str, str | None]:
+    """The packages that an extra asks for on this system, as the installed metadata of minicache says."""
+    found: dict[str, str | None] = {}
+    for requirement in requires("minicache") or []:
+        spec, _, marker = requirement.partition(";")
+        wanted = re.search(r"""extra == ['"](\w+)""", marker)
+        if (wanted[1] if wanted else "") != extra or ("platform_system" in marker and platform.system() not in marker):
+            continue
+        name = re.match(r"[\w.-]+", spec.strip())
+        if name:
+            found[name[0]] = _version(name[0])
+    return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _backends() -> list[Backend]:
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return [Backend(name, False, "torch is not installed") for name in ("cpu", "cuda", "mps", "triton")]
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    triton = _version("triton")
+    return [
+        Backend("cpu", True, f"{torch.get_num_threads()} threads"),
+        Backend("cuda", cuda, torch.cuda.get_device_name() if cuda else "torch sees no CUDA device"),
+        Backend("mps", mps, "Apple GPU" if mps else "torch sees no Apple GPU"),
+        Backend(
+            "triton",
+            cuda and triton is not None,
+            "triton is not installed" if triton is None else "runs on the GPU" if cuda else "needs a GPU",
+        ),
+    ]
+
+
+def _models() -> list[dict[str, str | None]]:
+    from minicache.engine import model_store
+
+    models = model_store.list_models()
+    return [{"name": model.name, "folder": str(model.folder) if model.folder else None} for model in models]
+
+
+def _gaps(findings: Findings) -> Iterator[str]:
+    for extra in EXTRAS:
+        missing = [name for name, installed in findings.packages[extra].items() if installed is None]
+        if missing:
+            yield f"{', '.join(missing)} missing: pip install 'minicache[{extra}]'"
+    for model in findings.models:
+        if model["folder"] is None and model["name"] != "tiny":  # tiny is made on first use
+            yield f"model {model['name']} is not in the store: minicache model pull {model['name']}"
+    works = {backend.name for backend in findings.backends if backend.works}
+    if "cpu" in works and not works & {"cuda", "mps"}:
+        yield "torch sees no GPU: nothing to do, models run on the CPU in float32"
+
+
+def _print(findings: Findings) -> None:
+    from rich.table import Table
+
+    console = stdout()
+    console.print(f"minicache {findings.minicache}, Python {findings.python}, {findings.system}")
+    for title, rows in _sections(findings):
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for row in rows:
+            table.add_row(*row)
+        console.print(f"\n{title}", style="bold")
+        console.print(table)
+    console.print("\nGaps", style="bold")
+    for gap in findings.gaps or ["none"]:
+        console.print(f"  {gap}", soft_wrap=True)
+
+
+def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    for extra, packages in findings.packages.items():
+        title = f"Packages of minicache[{extra}]" if extra else "Packages of minicache"
+        yield title, [(f"  {name}", installed or "missing") for name, installed in packages.items()]
+    yield "Backends", [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in findings.backends]
+    yield (
+        "Models",
+        [
+            (f"  {m['name']}", m["folder"] or ("made on first use" if m["name"] == "tiny" else "not in the store"))
+            for m in findings.models
+        ],
+    )

@@ -1,0 +1,133 @@
+"""The front door of the command line: a table of commands, each imported only when it is asked for.
+
+Exit status: 0 done, 1 the command ran and its answer is no, 2 wrong input or something is missing, 130 interrupted.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+import minicache
+from minicache.core.errors import MinicacheError
+
+
+class Command(NamedTuple):
+    module: str  # has a `typer.Typer` named `app`
+    help: str
+
+
+COMMANDS = {
+    "bench": Command("minicache.cli.bench", "How fast the parts are, measured where it runs."),
+    "demo": Command("minicache.cli.demo", "A model answers with a prefix cache and without: what it reuses and saves."),
+    "doctor": Command("minicache.cli.doctor", "What is installed, what works here, and what to do about each gap."),
+    "experiment": Command("minicache.cli.experiment", "Experiments that show what a prefix cache does."),
+    "model": Command("minicache.cli.model", "List and pull models."),
+}
+ENTRY_POINT_GROUP = "minicache.commands"
+EXTRA_OF_MODULE = {
+    "gguf": "engine",
+    "matplotlib": "plots",
+    "numpy": "engine",
+    "safetensors": "engine",
+    "torch": "engine",
+    "transformers": "engine",
+    "huggingface_hub": "prompts",
+    "tokenizers": "prompts",
+    "fastapi": "serve",
+    "msgspec": "serve",
+    "prometheus_client": "serve",
+    "uvicorn": "serve",
+    "zmq": "serve",
+}
+
+
+class UnknownCommand(MinicacheError):
+    """No command of that name, neither ours nor an installed package's."""
+
+
+class CommandTable(TyperGroup):
+    """A group whose help comes from `COMMANDS`, so that `minicache --help` imports none of them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; raises `UnknownCommand`. Entry points are read only for a name not in the table."""
+        ours = COMMANDS.get(cmd_name)
+        app = import_module(ours.module).app if ours else _load_entry_point(cmd_name)
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
+
+def _load_entry_point(name: str) -> typer.Typer:
+    from importlib.metadata import entry_points  # 0.1 s with the scan: not for a name that is in the table
+
+    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    if name in found:
+        app: typer.Typer = found[name].load()
+        return app
+    close = get_close_matches(name, [*COMMANDS, *found], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "`minicache --help` lists the commands."
+    raise UnknownCommand(f"There is no command {name!r}: {hint}")
+
+
+app = typer.Typer(
+    cls=CommandTable,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"minicache {minicache.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A small, complete LLM serving engine whose subject is prefix caching."""
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit. Every error that a user can act on becomes one sentence on stderr."""
+    # Two spinning OpenMP threads beside any busy process make small products many times slower. Read when torch loads.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        typer.main.get_command(app).main(args=list(sys.argv[1:] if args is None else args), prog_name="minicache")
+    except MinicacheError as error:
+        _fail(str(error))
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRA_OF_MODULE:
+            raise
+        _fail(f"This needs the package {module!r}: pip install 'minicache[{EXTRA_OF_MODULE[module]}]'")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0)
+
+
+def _fail(sentence: str) -> NoReturn:
+    print(f"minicache: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Kernels, each written twice: the specification in plain torch, and fast."""

@@ -1,0 +1,38 @@
+"""Paged attention as its definition: one query, one head, one key at a time. Slow and obvious: the oracle of tests.
+
+Shapes: T tokens, Hq query heads, Hkv key-value heads, D head size, N blocks, B block size.
+"""
+
+import torch
+from torch import Tensor
+
+from minicache.engine.batch import Batch, SequenceRows
+
+
+class ReferenceAttention:
+    """See `minicache.engine.attention.Attention`. Computes in float64 whatever it is given."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+        out = torch.empty_like(q)
+        queries_per_kv_head = q.shape[1] // k.shape[2]
+        for sequence in batch.sequences:
+            for i in range(sequence.num_rows):
+                for head in range(q.shape[1]):
+                    kv_head = head // queries_per_kv_head
+                    visible = range(sequence.start + i + 1)  # positions 0 … the row's own
+                    keys = torch.stack([at(k, sequence, batch.block_size, p)[kv_head] for p in visible])
+                    values = torch.stack([at(v, sequence, batch.block_size, p)[kv_head] for p in visible])
+                    out[sequence.row + i, head] = attend_one(q[sequence.row + i, head], keys, values)
+        return out
+
+
+def at(cache: Tensor, sequence: SequenceRows, block_size: int, position: int) -> Tensor:
+    """The keys or values `(Hkv, D)` of one position: which block of the table, and where in it."""
+    return cache[int(sequence.block_table[position // block_size]), position % block_size]
+
+
+def attend_one(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """softmax(q · K / sqrt(D)) · V for one `query (D,)` over `keys` and `values (c, D)`; returns `(D,)`."""
+    scores = keys.double() @ query.double() / query.numel() ** 0.5  # (c,)
+    weights = torch.exp(scores - scores.max())
+    return (weights / weights.sum()) @ values.double()

@@ -1,0 +1,69 @@
+"""The KV cache: where the keys and values of all cached tokens lie, block by block.
+
+Shapes: N blocks, B block size, Hkv key-value heads, D head size, T tokens of a step.
+Which block belongs to whom is not known here: that is the prefix cache's business (`minicache.core`).
+"""
+
+import torch
+from torch import Tensor
+
+from minicache.core.errors import require_int
+from minicache.engine.errors import PoolTooSmall
+from minicache.engine.model_config import ModelConfig
+
+
+class KVCache:
+    """Keys and values, for each layer one tensor `(N, B, Hkv, D)` each. Block 0 is padding: no token lies there.
+
+    The memory is not initialised: whoever reads it must not let what was never written reach a result, not even with
+    weight 0, for it may be NaN.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        num_blocks: int,
+        block_size: int,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.num_blocks = require_int("num_blocks", num_blocks, 2)
+        self.block_size = require_int("block_size", block_size, 1)
+        shape = (num_blocks, block_size, config.num_kv_heads, config.head_dim)
+        try:
+            self.k = [torch.empty(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
+            self.v = [torch.empty(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
+        except RuntimeError as error:
+            size = num_blocks * block_bytes(config, block_size, dtype)
+            raise PoolTooSmall(f"a KV cache of {num_blocks} blocks needs {size:,} bytes: {error}") from None
+
+    def write(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> None:
+        """Store `k` and `v`, both `(T, Hkv, D)`, at `slots (T,)`; slot = block * B + offset."""
+        self.k[layer].flatten(0, 1).index_copy_(0, slots, k)
+        self.v[layer].flatten(0, 1).index_copy_(0, slots, v)
+
+
+def block_bytes(config: ModelConfig, block_size: int, dtype: torch.dtype) -> int:
+    """Bytes of one block: keys and values of `block_size` tokens in every layer."""
+    return 2 * config.num_layers * block_size * config.num_kv_heads * config.head_dim * dtype.itemsize
+
+
+def blocks_for_budget(
+    config: ModelConfig, block_size: int, dtype: torch.dtype, memory_budget: int, min_tokens: int = 1
+) -> int:
+    """How many blocks fit `memory_budget` bytes, the null block included.
+
+    Raises `PoolTooSmall`, saying how many tokens would fit, if `min_tokens` do not.
+    """
+    require_int("block_size", block_size, 1)
+    require_int("memory_budget", memory_budget, 1)
+    per_block = block_bytes(config, block_size, dtype)
+    num_blocks = memory_budget // per_block
+    usable = max(0, num_blocks - 1) * block_size  # block 0 holds no tokens
+    if usable < min_tokens:
+        needed = (-(-min_tokens // block_size) + 1) * per_block
+        raise PoolTooSmall(
+            f"memory_budget of {memory_budget:,} bytes holds {usable:,} tokens of KV "
+            f"({per_block // block_size:,} bytes a token), but {min_tokens:,} are needed: give {needed:,} bytes"
+        )
+    return num_blocks

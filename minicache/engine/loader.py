@@ -1,0 +1,89 @@
+"""From a folder of weights to a `Model`.
+
+Shapes: E hidden size, F feed-forward size, V vocabulary, Hq query heads, Hkv key-value heads, D head size.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from minicache.engine.errors import BrokenModel
+from minicache.engine.layers import Linear, RMSNorm
+from minicache.engine.model import Layer, Model
+from minicache.engine.model_config import ModelConfig
+from minicache.engine.weights import FolderWeights, Weights, read_json
+
+
+def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Model:
+    """Load a Hugging Face folder (config.json and safetensors, sharded or not).
+
+    Raises `UnknownModel`, `UnsupportedModel` or `BrokenModel`, each naming the file and the field or tensor.
+    """
+    config = load_config(folder)
+    return build_model(config, FolderWeights(folder, dtype, device))
+
+
+def load_config(folder: Path) -> ModelConfig:
+    """The shape of the model in `folder`; raises as `load_model` does. Reads no weights."""
+    return ModelConfig.from_hf(read_json(folder / "config.json"))
+
+
+def load_eos_tokens(folder: Path) -> frozenset[int]:
+    """Token ids that end an answer: generation_config.json's, else config.json's, else none."""
+    for name in ("generation_config.json", "config.json"):
+        if (folder / name).is_file():
+            ids = read_json(folder / name).get("eos_token_id")
+            ids = ids if isinstance(ids, list) else [] if ids is None else [ids]
+            if not all(isinstance(token, int) and token >= 0 for token in ids):
+                raise BrokenModel(f"{folder / name}: eos_token_id must be token ids, not {ids!r}")
+            if ids:
+                return frozenset(ids)
+    return frozenset()
+
+
+def build_model(config: ModelConfig, weights: Weights) -> Model:
+    """Assemble the decoder, checking each tensor's shape against the config."""
+    embedding = weights.take("model.embed_tokens.weight", config.vocab_size, config.hidden_size)
+    layers = [_layer(config, weights, f"model.layers.{i}.") for i in range(config.num_layers)]
+    norm = RMSNorm(weights.take("model.norm.weight", config.hidden_size), config.rms_norm_eps)
+    head = embedding
+    if not config.tie_embeddings:
+        head = weights.take("lm_head.weight", config.vocab_size, config.hidden_size)
+    return Model(config, embedding, layers, norm, Linear(head))
+
+
+def _layer(config: ModelConfig, weights: Weights, prefix: str) -> Layer:
+    hidden, inner, head_dim = config.hidden_size, config.intermediate_size, config.head_dim
+    heads, kv_heads = config.num_heads, config.num_kv_heads
+    q_size, kv_size = heads * head_dim, kv_heads * head_dim
+
+    def norm(name: str) -> RMSNorm:
+        return RMSNorm(weights.take(f"{prefix}{name}.weight", hidden), config.rms_norm_eps)
+
+    def linear(biased: bool, *parts: tuple[str, int, int]) -> Linear:
+        """One matrix of several that read the same input, their outputs one after the other."""
+        matrix = torch.cat([weights.take(f"{prefix}{name}.weight", out, inp) for name, out, inp in parts])
+        bias = torch.cat([weights.take(f"{prefix}{name}.bias", out) for name, out, _ in parts]) if biased else None
+        return Linear(matrix, bias)
+
+    qkv_parts = [("q_proj", q_size), ("k_proj", kv_size), ("v_proj", kv_size)]
+    return Layer(
+        attention_norm=norm("input_layernorm"),
+        qkv=linear(config.qkv_bias, *((f"self_attn.{name}", size, hidden) for name, size in qkv_parts)),
+        qk_norm=_qk_norm(config, weights, prefix) if config.qk_norm else None,
+        output=linear(config.output_bias, ("self_attn.o_proj", hidden, q_size)),
+        mlp_norm=norm("post_attention_layernorm"),
+        gate_up=linear(False, ("mlp.gate_proj", inner, hidden), ("mlp.up_proj", inner, hidden)),
+        down=linear(False, ("mlp.down_proj", hidden, inner)),
+    )
+
+
+def _qk_norm(config: ModelConfig, weights: Weights, prefix: str) -> RMSNorm:
+    """One norm for all heads of queries and keys: the two weights repeated head by head, `(Hq + Hkv, D)`."""
+
+    def heads(name: str, count: int) -> Tensor:
+        return weights.take(f"{prefix}self_attn.{name}.weight", config.head_dim).expand(count, -1)
+
+    both = torch.cat((heads("q_norm", config.num_heads), heads("k_norm", config.num_kv_heads)))
+    return RMSNorm(both, config.rms_norm_eps)

@@ -1,0 +1,191 @@
+"""The store: models by name, each a folder in the user's cache folder.
+
+    $MINICACHE_HOME/models/     or the user cache folder's minicache/models/
+        smollm2/                complete: a model folder appears by one rename, or not at all
+        ORG--NAME/
+        .pull-…/                a pull in progress, or what a killed one left; the next pull removes it
+
+Importing this module imports no torch.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from minicache.engine.errors import PullFailed, UnknownModel
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, of how much."""
+
+TINY, SMOLLM2 = "tiny", "smollm2"
+TINY_VERSION = "1"  # part of its folder's name: raise it when tiny.py writes another model
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """A model that has a name here. `folder` is None as long as it has not been pulled."""
+
+    name: str
+    folder: Path | None
+    about: str
+
+    @property
+    def num_bytes(self) -> int:
+        """Size on disk, 0 if it is not there."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()) if self.folder else 0
+
+
+def models_folder() -> Path:
+    """Where models lie; it need not exist yet."""
+    home = os.environ.get("MINICACHE_HOME")
+    return (Path(home).expanduser() if home else user_cache_path("minicache")) / "models"
+
+
+def list_models() -> list[StoredModel]:
+    """The built-in names first, then whatever else was pulled. Changes nothing."""
+    models = [
+        StoredModel(TINY, _present(_tiny_folder()), "random weights, one byte is one token; made on first use"),
+        StoredModel(SMOLLM2, _present(_folder(SMOLLM2)), "SmolLM2-135M-Instruct, weights quantised to 4 bits (Q4_1)"),
+    ]
+    if models_folder().is_dir():
+        for folder in sorted(models_folder().iterdir()):
+            if _present(folder) and folder.name != SMOLLM2 and not folder.name.startswith((".", f"{TINY}-")):
+                about = "from the Hugging Face hub" if "--" in folder.name else "converted from a GGUF file"
+                models.append(StoredModel(folder.name.replace("--", "/", 1), folder, about))
+    return models
+
+
+def is_stored(name: str) -> bool:
+    """Whether `resolve(name)` would find the model without pulling it."""
+    return name == TINY or _present(_folder(name)) is not None
+
+
+def resolve(name: str | Path) -> Path:
+    """The folder of a model given by name or by path. Raises `UnknownModel`, saying how to get it.
+
+    `tiny` is made on first use; a .gguf file is converted once, into the store.
+    """
+    text = str(name)
+    if text == TINY:
+        return _make(_tiny_folder(), lambda folder, _: _write_tiny(folder))
+    if stored := _present(_folder(text)):
+        return stored
+    path = _existing(text)
+    if path and path.suffix == ".gguf":
+        return _resolve_gguf(path)
+    if path and not (path / "config.json").is_file():
+        raise UnknownModel(f"{path} has no config.json, so it is not a model folder")
+    if path:
+        return path
+    if text == SMOLLM2 or _HUB_NAME.fullmatch(text):
+        raise UnknownModel(f"model {text!r} is not in the store: run `minicache model pull {text}`")
+    known = ", ".join(model.name for model in list_models())
+    raise UnknownModel(f"unknown model {text!r}: give a model folder, ORG/NAME, or one of {known}")
+
+
+def pull(name: str, progress: Progress | None = None) -> Path:
+    """Fetch a model into the store and return its folder; at once if it is there already.
+
+    Raises `PullFailed`, `UnknownModel` or `BrokenModel`. Whatever interrupts it, the store holds the whole model or
+    none of it.
+    """
+    from minicache.engine import model_sources
+
+    if name == TINY:
+        return resolve(TINY)
+    if name == SMOLLM2:
+        return _make(_folder(SMOLLM2), model_sources.fetch_smollm2, progress)
+    if _HUB_NAME.fullmatch(name):
+        return _make(_folder(name), lambda folder, report: model_sources.fetch_from_hub(name, folder), progress)
+    raise UnknownModel(f"cannot pull {name!r}: give smollm2, or ORG/NAME as on the Hugging Face hub")
+
+
+def remove(name: str) -> bool:
+    """Delete a model from the store; whether it was there."""
+    folder = _tiny_folder() if name == TINY else _folder(name)
+    if not _present(folder):
+        return False
+    with _locked(folder.parent):
+        doomed = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".pull-"))
+        folder.rename(doomed / "model")  # gone at once, even if the deletion is interrupted
+        shutil.rmtree(doomed)
+    return True
+
+
+def _make(final: Path, fill: Callable[[Path, Progress], None], progress: Progress | None = None) -> Path:
+    """`final`, filled by `fill` in a temporary folder beside it and renamed, unless it exists."""
+    if _present(final):
+        return final
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(final.parent):
+            if _present(final):  # another process made it while this one waited
+                return final
+            with tempfile.TemporaryDirectory(dir=final.parent, prefix=".pull-") as scratch:
+                folder = Path(scratch) / "model"
+                folder.mkdir()
+                fill(folder, progress or _silent)
+                folder.rename(final)
+    except OSError as error:
+        raise PullFailed(f"cannot write the model to {final}: {error}; MINICACHE_HOME names another place") from None
+    return final
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the store's lock: one pull at a time, so what lies in a `.pull-` folder is nobody's and is removed."""
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released by the system even if this process is killed
+        for left in folder.glob(".pull-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def _folder(name: str) -> Path:
+    return models_folder() / name.replace("/", "--")
+
+
+def _tiny_folder() -> Path:
+    return models_folder() / f"{TINY}-{TINY_VERSION}"
+
+
+def _present(folder: Path) -> Path | None:
+    with suppress(OSError, ValueError):  # a name that cannot be a path is not in the store
+        return folder if (folder / "config.json").is_file() else None
+    return None
+
+
+def _write_tiny(folder: Path) -> None:
+    from minicache.engine.tiny import write_tiny
+
+    write_tiny(folder)
+
+
+def _resolve_gguf(path: Path) -> Path:
+    """The converted copy of a GGUF file, under its name and the digest of its bytes."""
+    from minicache.engine.gguf_convert import convert
+
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return _make(models_folder() / f"{path.stem}-{digest[:12]}", lambda folder, report: convert(path, folder, report))
+
+
+def _existing(text: str) -> Path | None:
+    path = Path(text).expanduser()
+    with suppress(OSError, ValueError):  # a text that cannot be a path
+        return path if text and path.exists() else None
+    return None
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    pass

@@ -1,0 +1,64 @@
+"""The folder of `tiny` as Hugging Face tools read it: config, weights in float16, tokenizer, chat template."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from minicache.engine.gguf_convert import write_json
+from minicache.engine.tiny import TINY_FOLDER
+from minicache.engine.tiny.byte_level import byte_tokenizer
+from minicache.text.template import CHATML
+from minicache.text.tokenizer import ByteTokenizer
+
+CONFIG: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": ByteTokenizer.vocab_size,
+    "hidden_size": 128,
+    "intermediate_size": 384,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": True,
+    "attention_bias": False,
+    "bos_token_id": None,
+    "eos_token_id": sorted(ByteTokenizer.eos_ids),
+    "torch_dtype": "float16",
+}
+
+
+def write_folder(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write `weights` (Hugging Face names) and what belongs to them into `folder`; the same bytes each time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    halves = {name: tensor.detach().to(torch.float16).contiguous() for name, tensor in weights.items()}
+    save_file(halves, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # safetensors lets only the owner read it
+    write_json(folder / "config.json", CONFIG)
+    write_json(folder / "generation_config.json", {"eos_token_id": CONFIG["eos_token_id"]})
+    write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "clean_up_tokenization_spaces": False,
+            "model_max_length": CONFIG["max_position_embeddings"],
+            "eos_token": "<|im_end|>",
+            "chat_template": CHATML,
+        },
+    )
+    byte_tokenizer().save(str(folder / "tokenizer.json"))
+
+
+def write_tiny(folder: Path) -> None:
+    """Copy the trained model into the existing empty `folder`."""
+    for path in sorted(TINY_FOLDER.iterdir()):
+        copyfile(path, folder / path.name)

@@ -1,0 +1,127 @@
+"""Train `tiny` and write its folder: `python -m minicache.engine.tiny.train`.
+
+Every step draws new rows from the corpus: mostly short ones, some as long as the context, so that every position is
+trained. The last line printed is the bits per byte of held-out text, with the weights as they are stored.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from minicache.engine.model_config import ModelConfig
+from minicache.engine.tiny import TINY_FOLDER
+from minicache.engine.tiny.corpus import Sampler, encode, held_out
+from minicache.engine.tiny.decoder import Decoder
+from minicache.engine.tiny.folder import CONFIG, write_folder
+
+SHAPES = ((256, 12, 0.50), (512, 6, 0.29), (1024, 3, 0.11), (2048, 2, 0.06), (4096, 1, 0.04))  # length, rows, share
+DROPOUT = 0.1
+CHECKPOINT_EVERY = 100
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Train tiny and write its model folder.")
+    parser.add_argument("--steps", type=int, default=1800)
+    parser.add_argument("--rate", type=float, default=6e-3, help="the highest learning rate")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=TINY_FOLDER)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    # Probabilities and gradients become so small that a CPU computes them many times slower than other numbers.
+    torch.set_flush_denormal(True)
+    torch.manual_seed(options.seed)
+    model = Decoder(ModelConfig.from_hf(CONFIG), DROPOUT)
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {options.steps:,} steps", flush=True)
+    train(model, options.steps, options.rate, options.seed, options.out)
+    for kind, bits in bits_per_byte(load_decoder(options.out)).items():
+        print(f"{kind}: {bits:.3f} bits per byte of held-out text", flush=True)
+
+
+def train(model: Decoder, steps: int, rate: float, seed: int, out: Path) -> None:
+    """Train in place and write checkpoints, the last one after the last step, into `out`."""
+    sampler = Sampler(seed)
+    optimizers = make_optimizers(model, rate)
+    started, seen, average = time.perf_counter(), 0, 0.0
+    for step in range(1, steps + 1):
+        for group in (group for one in optimizers for group in one.param_groups):
+            group["lr"] = rate * schedule(step, steps)
+        [(length, rows, _)] = sampler.random.choices(SHAPES, [share for _, _, share in SHAPES])
+        tokens = torch.tensor([sampler.row(length + 1) for _ in range(rows)])
+        model.train()
+        loss = next_token_loss(model, tokens)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for one in optimizers:
+            one.step()
+            one.zero_grad()
+        seen += rows * length
+        average += (loss.item() - average) / min(step, 100)
+        if step % 50 == 0 or step == steps:
+            spent = time.perf_counter() - started
+            speed = f"{seen / spent:,.0f} tokens/s, {spent:.0f} s"
+            print(f"step {step}: loss {average / math.log(2):.3f} bits a token, {speed}", flush=True)
+        if step % CHECKPOINT_EVERY == 0 or step == steps:
+            write_folder(out, {f"model.{name}": tensor for name, tensor in model.state_dict().items()})
+            print(f"step {step}: held out {bits_per_byte(model)}", flush=True)
+
+
+def make_optimizers(model: Decoder, rate: float) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices between embedding and output, AdamW for the embedding and the norms.
+
+    With so little text and time, what counts is how much is learned from a step: here Muon learns more than AdamW.
+    """
+    matrices = [p for p in model.layers.parameters() if p.ndim == 2]
+    others = [model.embed_tokens.weight, *(p for p in model.parameters() if p.ndim == 1)]
+    return [
+        torch.optim.Muon(matrices, lr=rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+
+
+def load_decoder(folder: Path) -> Decoder:
+    """The decoder with the weights that are stored in `folder`, in float32."""
+    model = Decoder(ModelConfig.from_hf(CONFIG))
+    stored = load_file(folder / "model.safetensors")
+    model.load_state_dict({name.removeprefix("model."): tensor.float() for name, tensor in stored.items()})
+    return model.eval()
+
+
+def schedule(step: int, steps: int) -> float:
+    """The learning rate's part of its highest value: up in a line, then down to nothing in half a cosine."""
+    warm_up = min(100, steps // 10 + 1)
+    if step < warm_up:
+        return step / warm_up
+    return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / (steps - warm_up + 1)))
+
+
+def next_token_loss(model: nn.Module, tokens: Tensor) -> Tensor:
+    """Mean cross-entropy in nats of each token of (B, T) but the first."""
+    return F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+
+
+@torch.inference_mode()
+def bits_per_byte(model: nn.Module) -> dict[str, float]:
+    """Of held-out text, document by document; the bits of control tokens count, for what ends must be known too."""
+    model.eval()
+    return {kind: round(_bits(model, documents), 4) for kind, documents in held_out().items()}
+
+
+def _bits(model: nn.Module, documents: Iterable[str]) -> float:
+    bits, num_bytes = 0.0, 0
+    for document in documents:
+        tokens = torch.tensor([encode(document)])
+        bits += next_token_loss(model, tokens).item() * (tokens.shape[1] - 1) / math.log(2)
+        num_bytes += int((tokens[0, 1:] < 256).sum())
+    return bits / num_bytes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Paged attention with torch's own kernels: gather whole blocks, then one fused call for a group of sequences.
+
+    a batch:   | chunk of A (many rows) | chunk of B | row of C | row of D | row of E |
+    groups:      tiles of A               tiles of B   C, D and E together
+
+Shapes: T tokens of the batch, S sequences of a group, n rows of a tile, c context (keys), M blocks of a table,
+        Hq query heads, Hkv key-value heads, G = Hq / Hkv, D head size, N blocks, B block size.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from minicache.engine.batch import Batch, SequenceRows
+
+ROWS_PER_TILE = 256  # bounds the mask, and lets a tile skip the keys that come after its last row
+READ_IN_PLACE = 512  # tokens of context from which on a single row is not worth a copy of its keys
+PADDING = 1.5  # how much longer than the shortest the longest context of a group of single rows may be
+
+
+class Reader:
+    """Reads keys and values in the order of their positions. Copies lie in buffers that are reused from call to call:
+    fresh memory of this size would be mapped anew in every layer."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Tensor] = {}
+
+    def read(self, name: str, cache: Tensor, blocks: "Blocks") -> Tensor:
+        """`(S, Hkv, c, D)` of `cache (N, B, Hkv, D)`; a view of the cache where one sequence's blocks lie side by side.
+
+        Valid until the next call with the same `name`.
+        """
+        if blocks.first is not None:
+            found = cache[blocks.first : blocks.first + blocks.table.numel()]
+        else:
+            found = self._buffer(name, cache, blocks.table.numel())
+            torch.index_select(cache, 0, blocks.table.flatten(), out=found)
+            if blocks.padding is not None:  # weighed with 0, but 0 times whatever lies there may be NaN
+                found.flatten(0, 1).index_fill_(0, blocks.padding, 0)
+        return found.unflatten(0, blocks.table.shape).flatten(1, 2)[:, : blocks.end].transpose(1, 2)
+
+    def _buffer(self, name: str, cache: Tensor, num_blocks: int) -> Tensor:
+        """`(num_blocks, B, Hkv, D)`, uninitialised."""
+        buffer = self._buffers.get(name)
+        if buffer is None or len(buffer) < num_blocks or buffer.shape[1:] != cache.shape[1:]:
+            size = 1 << (num_blocks - 1).bit_length()
+            buffer = self._buffers[name] = torch.empty((size, *cache.shape[1:]), dtype=cache.dtype, device=cache.device)
+        return buffer[:num_blocks]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of S sequences, and which of their tokens count."""
+
+    table: Tensor  # (S, M), short ones filled up with block 0
+    end: int  # the longest context
+    hidden: Tensor | None  # (S, M * B): true beyond each context; None for one sequence, which is cut at `end`
+    padding: Tensor | None  # where `hidden` is true, of all S * M * B
+    first: int | None  # the first block of one sequence whose blocks lie side by side
+
+    @classmethod
+    def of(cls, sequences: list[SequenceRows], block_size: int) -> "Blocks":
+        table = torch.nn.utils.rnn.pad_sequence([s.block_table for s in sequences], batch_first=True)
+        end = max(sequence.context for sequence in sequences)
+        if len(sequences) == 1:
+            return cls(table, end, None, None, sequences[0].first_block)
+        contexts = torch.tensor([sequence.context for sequence in sequences], device=table.device)
+        hidden = torch.arange(table.shape[1] * block_size, device=table.device) >= contexts[:, None]
+        return cls(table, end, hidden, hidden.flatten().nonzero().flatten(), None)
+
+
+class Chunk:
+    """Many rows of one sequence, in tiles `(top, bottom, mask)`; without a mask a tile is the plain causal triangle."""
+
+    def __init__(self, sequence: SequenceRows, like: Tensor, block_size: int) -> None:
+        self.sequence = sequence
+        self.blocks = Blocks.of([sequence], block_size)
+        self.tiles: list[tuple[int, int, Tensor | None]] = [(0, sequence.num_rows, None)]
+        if sequence.start > 0:
+            tops = range(0, sequence.num_rows, ROWS_PER_TILE)
+            ends = [(top, min(sequence.num_rows, top + ROWS_PER_TILE)) for top in tops]
+            self.tiles = [(top, bottom, causal_mask(sequence.start, top, bottom, like)) for top, bottom in ends]
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, reader: Reader, out: Tensor) -> None:
+        keys, values = reader.read("k", k, self.blocks), reader.read("v", v, self.blocks)  # (1, Hkv, c, D)
+        for top, bottom, mask in self.tiles:
+            rows = slice(self.sequence.row + top, self.sequence.row + bottom)
+            end = self.sequence.start + bottom
+            # The G queries that share a key-value head are torch's batch, so that no key is copied G times.
+            grouped = q[rows].unflatten(1, (keys.shape[1], -1)).permute(2, 1, 0, 3)  # (G, Hkv, n, D)
+            shared = (len(grouped), -1, -1, -1)
+            tile = F.scaled_dot_product_attention(
+                grouped,
+                keys[:, :, :end].expand(shared),
+                values[:, :, :end].expand(shared),
+                mask,
+                is_causal=mask is None,
+            )
+            out[rows] = tile.permute(2, 1, 0, 3).flatten(1, 2)  # (n, Hq, D)
+
+
+class SingleRows:
+    """One row each of S sequences of similar length: decodes. Shorter contexts are padded and masked."""
+
+    def __init__(self, sequences: list[SequenceRows], like: Tensor, block_size: int) -> None:
+        sequences = sorted(sequences, key=lambda sequence: sequence.row)
+        self.blocks = Blocks.of(sequences, block_size)
+        rows = [sequence.row for sequence in sequences]
+        side_by_side = rows[-1] - rows[0] == len(rows) - 1
+        self.rows = slice(rows[0], rows[-1] + 1) if side_by_side else torch.tensor(rows, device=like.device)
+        self.mask: Tensor | None = None  # (S, 1, 1, c)
+        if self.blocks.hidden is not None:
+            mask = torch.zeros(self.blocks.hidden.shape, dtype=like.dtype, device=like.device)
+            self.mask = mask.masked_fill_(self.blocks.hidden, -math.inf)[:, None, None, : self.blocks.end]
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, reader: Reader, out: Tensor) -> None:
+        keys, values = reader.read("k", k, self.blocks), reader.read("v", v, self.blocks)  # (S, Hkv, c, D)
+        grouped = q[self.rows].unflatten(1, (keys.shape[1], -1))  # (S, Hkv, G, D)
+        attended = F.scaled_dot_product_attention(grouped, keys, values, self.mask)
+        out[self.rows] = attended.flatten(1, 2)  # (S, Hq, D)
+
+
+class TorchAttention:
+    """See `minicache.engine.attention.Attention`: fast on a CPU. Not reentrant, for its buffers are reused."""
+
+    def __init__(self) -> None:
+        self._reader = Reader()
+        self._batch: Batch | None = None
+        self._groups: list[Chunk | SingleRows] = []
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+        if batch is not self._batch:  # the groups and masks of a step are the same in every layer
+            self._groups = list(groups(batch, q))
+            self._batch = batch
+        out = torch.empty_like(q)
+        for group in self._groups:
+            group.attend(q, k, v, self._reader, out)
+        return out
+
+
+def groups(batch: Batch, like: Tensor) -> Iterator[Chunk | SingleRows]:
+    """What is attended in one go; masks get the dtype and device of `like`."""
+    together: list[SequenceRows] = []
+    for sequence in sorted(batch.sequences, key=lambda sequence: sequence.context):
+        if sequence.num_rows > 1:
+            yield Chunk(sequence, like, batch.block_size)
+        elif sequence.first_block is not None and sequence.context >= READ_IN_PLACE:
+            yield SingleRows([sequence], like, batch.block_size)
+        else:
+            if together and sequence.context > PADDING * together[0].context + batch.block_size:
+                yield SingleRows(together, like, batch.block_size)
+                together = []
+            together.append(sequence)
+    if together:
+        yield SingleRows(together, like, batch.block_size)
+
+
+def causal_mask(start: int, top: int, bottom: int, like: Tensor) -> Tensor:
+    """`(bottom - top, start + bottom)`: 0 where row i sees key j <= start + i, minus infinity elsewhere."""
+    shape = (bottom - top, start + bottom)
+    return torch.full(shape, -math.inf, dtype=like.dtype, device=like.device).triu(start + top + 1)

@@ -1,0 +1,15 @@
+"""What can go wrong with text: one sentence each, naming the message and field, or the file."""
+
+from minicache.core.errors import MinicacheError
+
+
+class BadMessage(MinicacheError):
+    """A chat message or tool cannot be rendered; the sentence names its index and the field."""
+
+
+class TemplateFailed(MinicacheError):
+    """A chat template does not parse, or raised an error while it rendered."""
+
+
+class TokenizerFailed(MinicacheError):
+    """A tokenizer's files are missing or unreadable, or a token id is outside its vocabulary."""

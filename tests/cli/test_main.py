@@ -1,0 +1,192 @@
+"""The front door: what it prints, how fast it starts, and how it fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import typer
+
+import minicache
+from minicache.cli import main as cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*args, **options):
+    return subprocess.run([sys.executable, "-m", "minicache", *args], capture_output=True, text=True, **options)
+
+
+def call(*args):
+    """Run in this process; returns the exit status."""
+    with pytest.raises(SystemExit) as exit:
+        cli.main(args)
+    return exit.value.code
+
+
+def test_version():
+    assert run("--version").stdout == f"minicache {minicache.__version__}\n"
+
+
+def test_help_lists_every_command(capsys):
+    assert call("--help") == 0
+    lines = capsys.readouterr().out.split("Commands:")[1].splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "] == list(cli.COMMANDS)
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_of_the_table_has_help(name, capsys):
+    assert call(name, "--help") == 0
+    assert f"Usage: minicache {name}" in capsys.readouterr().out
+
+
+def test_help_starts_without_torch_and_at_once():
+    code = (
+        "import sys\nfrom minicache.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "finally: assert not {'torch', 'numpy', 'rich', 'jinja2', 'textual'} & set(sys.modules), set(sys.modules)"
+    )
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        seconds.append(time.perf_counter() - started)
+        assert done.returncode == 0, done.stderr
+    assert min(seconds) < 0.5
+
+
+def test_an_unknown_command_gets_one_sentence(capsys):
+    assert call("doktor") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "minicache: There is no command 'doktor': did you mean 'doctor'?\n"
+
+
+def test_a_command_like_no_other(capsys):
+    assert call("xyzzy") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_unknown_option_exits_with_2(capsys):
+    assert call("doctor", "--verbose") == 2
+    assert "No such option: --verbose" in capsys.readouterr().err
+
+
+def test_entry_points_are_read_only_for_a_name_that_is_not_in_the_table(monkeypatch, capsys):
+    scans = []
+
+    def entry_points(group):
+        scans.append(group)
+        return [EntryPoint("hello", "tests.cli.other_package:app", group)]
+
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
+    assert call("model", "--help") == 0
+    assert scans == []
+    assert call("hello") == 0
+    assert scans == ["minicache.commands"]
+    assert capsys.readouterr().out.endswith("hello from another package\n")
+    assert call("helo") == 2
+    assert "did you mean 'hello'?" in capsys.readouterr().err
+
+
+def raising(error):
+    app = typer.Typer()
+
+    @app.command()
+    def command():
+        raise error
+
+    return app
+
+
+def test_an_error_of_ours_is_one_sentence_and_status_2(monkeypatch, capsys):
+    monkeypatch.setattr(
+        cli, "_load_entry_point", lambda name: raising(cli.MinicacheError("block_size must be at least 1"))
+    )
+    assert call("other") == 2
+    assert capsys.readouterr().err == "minicache: block_size must be at least 1\n"
+
+
+def test_a_missing_package_names_its_extra(monkeypatch, capsys):
+    missing = ModuleNotFoundError("No module named 'torch'", name="torch")
+    monkeypatch.setattr(cli, "_load_entry_point", lambda name: raising(missing))
+    assert call("other") == 2
+    assert capsys.readouterr().err == "minicache: This needs the package 'torch': pip install 'minicache[engine]'\n"
+
+
+def test_a_bug_is_not_hidden(monkeypatch):
+    missing = ModuleNotFoundError("No module named 'minicache.nothing'", name="minicache.nothing")
+    monkeypatch.setattr(cli, "_load_entry_point", lambda name: raising(missing))
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["other"])
+
+
+def test_interrupted_exits_with_130_and_quietly(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "_load_entry_point", lambda name: raising(KeyboardInterrupt()))
+    assert call("other") == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_middle_of_a_run():
+    command = [sys.executable, "-m", "minicache", "demo", "--model", "tiny"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline() == "hash cache: warming up\n"  # the model runs
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_the_threads_wait_passively_unless_the_user_says_otherwise(monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    call("--version")
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    call("--version")
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+
+
+def test_extras_of_missing_packages_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(cli.EXTRA_OF_MODULE.values()) <= set(extras)
+
+
+def test_doctor_as_json(capsys):
+    assert call("doctor", "--json") == 0
+    findings = json.loads(capsys.readouterr().out)
+    assert findings["minicache"] == minicache.__version__
+    assert [backend["name"] for backend in findings["backends"]] == ["cpu", "cuda", "mps", "triton"]
+    assert {"jinja2", "rich", "typer"} <= set(findings["packages"][""])
+    assert "torch" in findings["packages"]["engine"]
+    assert {"tiny", "smollm2"} <= {model["name"] for model in findings["models"]}
+
+
+def test_doctor_says_what_to_do(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path))
+    assert call("doctor") == 0
+    assert "model smollm2 is not in the store: minicache model pull smollm2" in capsys.readouterr().out
+
+
+def test_model_list(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path))
+    assert call("model", "list", "--json") == 0
+    models = {model["name"]: model for model in json.loads(capsys.readouterr().out)}
+    assert models["smollm2"]["folder"] is None
+    assert call("model", "pull", "tiny", "--json") == 0
+    pulled = json.loads(capsys.readouterr().out)
+    assert Path(pulled["folder"]).is_dir()
+    assert call("model", "list") == 0
+    assert "tiny" in capsys.readouterr().out
+
+
+def test_a_model_that_cannot_be_pulled(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path))
+    assert call("model", "pull", "gpt-17") == 2
+    assert capsys.readouterr().err.startswith("minicache: ")

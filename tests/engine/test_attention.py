@@ -1,0 +1,101 @@
+"""Backends against the definition, over batches of any mix of prompts, chunks and decodes, with shared blocks."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minicache.core.errors import InvalidArgument
+from minicache.engine import torch_attention
+from minicache.engine.attention import BACKENDS, attention_backend
+from minicache.engine.batch import Batch
+
+KV_HEADS, GROUP, HEAD_DIM = 2, 3, 4
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Batch, int]:
+    """Sequences over one pool, their tables shuffled or in runs, some sharing first blocks; and the pool's size."""
+    block_size = draw(st.sampled_from([1, 4, 16]))
+    lengths = draw(
+        st.lists(
+            st.tuples(st.integers(0, 3 * block_size + 2), st.one_of(st.just(1), st.integers(1, 2 * block_size + 1))),
+            min_size=1,
+            max_size=6,
+        )
+    )
+    needs = [-(-(start + rows) // block_size) for start, rows in lengths]
+    num_blocks = sum(needs) + 1
+    free = list(range(1, num_blocks))
+    if draw(st.booleans()):
+        free = draw(st.permutations(free))
+    tables: list[list[int]] = []
+    for (start, _), need in zip(lengths, needs, strict=True):
+        donor = draw(st.sampled_from(tables)) if tables and draw(st.booleans()) else []
+        shared = min(start // block_size, len(donor))  # only blocks that lie before what this sequence writes
+        tables.append([*donor[:shared], *(free.pop(0) for _ in range(need - shared))])
+    chunks = [(start, rows, table) for (start, rows), table in zip(lengths, tables, strict=True)]
+    return Batch.build(chunks, block_size), num_blocks
+
+
+def tensors(batch: Batch, num_blocks: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
+    """Queries, and a cache in which whatever no sequence holds is NaN."""
+    generator = torch.Generator().manual_seed(0)
+    q = torch.randn(len(batch.positions), KV_HEADS * GROUP, HEAD_DIM, generator=generator, dtype=dtype)
+    shape = (num_blocks, batch.block_size, KV_HEADS, HEAD_DIM)
+    k, v = (torch.full(shape, torch.nan, dtype=dtype) for _ in range(2))
+    for sequence in batch.sequences:
+        for position in range(sequence.context):
+            block, offset = int(sequence.block_table[position // batch.block_size]), position % batch.block_size
+            for cache in (k, v):
+                cache[block, offset] = torch.randn(KV_HEADS, HEAD_DIM, generator=generator, dtype=dtype)
+    return q, k, v
+
+
+@given(batches(), st.sampled_from(sorted(BACKENDS.keys() - {"reference"})), st.booleans())
+def test_backends_equal_the_definition(drawn: tuple[Batch, int], backend: str, tiny_limits: bool) -> None:
+    batch, num_blocks = drawn
+    q, k, v = tensors(batch, num_blocks)
+    expected = attention_backend("reference")(q, k, v, batch)
+    before = k.clone(), v.clone()
+    with pytest.MonkeyPatch.context() as patch:
+        if tiny_limits:  # reach every branch with small shapes
+            patch.setattr(torch_attention, "ROWS_PER_TILE", 3)
+            patch.setattr(torch_attention, "READ_IN_PLACE", 6)
+        found = attention_backend(backend)(q, k, v, batch)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close((k, v), before, rtol=0, atol=0, equal_nan=True)
+
+
+def test_one_backend_serves_batch_after_batch() -> None:
+    """Its buffers are reused; what the last batch left in them must not show."""
+    attention, oracle = attention_backend("torch"), attention_backend("reference")
+    for table, start in (([3, 1, 4, 2], 12), ([2, 5], 3), ([5, 4, 3, 2, 1], 17), ([4, 1], 4)):
+        batch = Batch.build([(start, 1, table), (start - 1, 2, [t + 5 for t in table])], 4)
+        q, k, v = tensors(batch, 11)
+        torch.testing.assert_close(attention(q, k, v, batch), oracle(q, k, v, batch), rtol=0, atol=1e-12)
+
+
+def test_the_definition_is_softmax_attention() -> None:
+    """One head, one block: small enough to write down."""
+    batch = Batch.build([(1, 1, [1])], 2)
+    q = torch.tensor([[[2.0]]], dtype=torch.float64)
+    k = torch.tensor([[[[9.0]], [[9.0]]], [[[0.0]], [[0.5]]]], dtype=torch.float64)
+    v = torch.tensor([[[[9.0]], [[9.0]]], [[[1.0]], [[3.0]]]], dtype=torch.float64)
+    e = torch.tensor(1.0, dtype=torch.float64).exp()
+    torch.testing.assert_close(attention_backend("reference")(q, k, v, batch)[0, 0, 0], (1 + 3 * e) / (1 + e))
+
+
+def test_a_batch_knows_where_each_row_lies() -> None:
+    batch = Batch.build([(0, 3, [7]), (5, 2, [2, 9, 8])], block_size=4)
+    assert batch.positions.tolist() == [0, 1, 2, 5, 6]
+    assert batch.slots.tolist() == [28, 29, 30, 37, 38]
+    assert batch.block_tables.tolist() == [[7, 0], [2, 9]]  # what the context does not reach is left out
+    assert [sequence.first_block for sequence in batch.sequences] == [7, None]
+    with pytest.raises(ValueError, match="cannot lay out 5 rows from 0 over 1 blocks"):
+        Batch.build([(0, 5, [1])], block_size=4)
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="attention must be one of torch, reference"):
+        attention_backend("flash")

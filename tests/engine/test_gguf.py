@@ -1,0 +1,100 @@
+"""GGUF to a Hugging Face folder: the same weights, in the right order, and the same tokenizer."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from minicache.engine.errors import BrokenModel, UnsupportedModel
+from minicache.engine.gguf_convert import convert
+from minicache.engine.loader import build_model, load_config, load_eos_tokens, load_model
+from minicache.engine.model_store import resolve
+from minicache.engine.weights import FolderWeights, MemoryWeights, read_json
+from minicache.text.template import ChatTemplate
+from minicache.text.tokenizer import HubTokenizer
+from tests.engine.gguf_files import TEMPLATE, config, write_gguf
+from tests.engine.small_models import run_chunks
+
+
+@pytest.fixture
+def converted(tmp_path: Path) -> tuple[Path, dict[str, torch.Tensor]]:
+    weights = write_gguf(tmp_path / "model.gguf")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    convert(tmp_path / "model.gguf", folder)
+    return folder, weights
+
+
+def test_weights_come_back_in_order(converted: tuple[Path, dict[str, torch.Tensor]]) -> None:
+    folder, weights = converted
+    stored = FolderWeights(folder, torch.float32)
+    assert set(stored) == set(weights)
+    for name, values in weights.items():
+        quantized = "gate_proj" in name  # to 8 bits, in blocks of 32
+        torch.testing.assert_close(stored.take(name, *values.shape), values, rtol=0, atol=0.01 if quantized else 0)
+
+
+def test_the_model_runs_as_before(converted: tuple[Path, dict[str, torch.Tensor]]) -> None:
+    folder, weights = converted
+    assert load_config(folder) == config()
+    gates = FolderWeights(folder, torch.float32)
+    weights |= {name: gates.take(name, *weights[name].shape) for name in weights if "gate_proj" in name}
+    tokens = list(range(0, 200, 7))
+    expected = run_chunks(build_model(config(), MemoryWeights(weights, torch.float32)), tokens, [len(tokens)])
+    torch.testing.assert_close(run_chunks(load_model(folder), tokens, [len(tokens)]), expected)
+
+
+def test_the_tokenizer_merges_and_splits(converted: tuple[Path, dict[str, torch.Tensor]]) -> None:
+    tokenizer = HubTokenizer(converted[0])
+    text = "<|im_start|>in the 12, é<|im_end|>"
+    tokens = tokenizer.encode(text)
+    pieces = [tokenizer.decode([token], keep_control=True) for token in tokens]
+    assert pieces == ["<|im_start|>", "i", "n", " the", " ", "1", "2", ",", " ", "�", "�", "<|im_end|>"]
+    assert tokenizer.decode(tokens, keep_control=True) == text
+    assert tokenizer.eos_ids == load_eos_tokens(converted[0]) == {2}
+    assert ChatTemplate.from_folder(converted[0]).source == TEMPLATE
+
+
+def test_a_gguf_path_is_converted_once_into_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path / "home"))
+    write_gguf(tmp_path / "mine.gguf")
+    folder = resolve(tmp_path / "mine.gguf")
+    assert folder.name.startswith("mine-")
+    stamp = (folder / "config.json").stat().st_mtime_ns
+    assert resolve(tmp_path / "mine.gguf") == folder
+    assert (folder / "config.json").stat().st_mtime_ns == stamp
+
+
+def test_files_that_cannot_be_converted_say_why(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF" + b"\0" * 100)
+    with pytest.raises(BrokenModel, match=r"model\.gguf is truncated or not a GGUF file"):
+        convert(path, target)
+    write_gguf(path)
+    path.write_bytes(path.read_bytes()[:-5000])
+    with pytest.raises(BrokenModel, match=r"model\.gguf is truncated or not a GGUF file"):
+        convert(path, target)
+    write_gguf(path, architecture="mamba")
+    with pytest.raises(UnsupportedModel, match="'mamba' model; supported are llama, qwen2, qwen3"):
+        convert(path, target)
+    write_gguf(path, words="martian")
+    with pytest.raises(UnsupportedModel, match="splits words like 'martian'"):
+        convert(path, target)
+
+
+@pytest.mark.model
+def test_smollm2_tokens() -> None:
+    """Digits one by one, control tokens whole, white space and bytes as SmolLM2's own tokenizer has them."""
+    folder = resolve("smollm2")
+    tokenizer = HubTokenizer(folder)
+    assert tokenizer.encode("Hello world 2024") == [19556, 905, 216, 34, 32, 34, 36]
+    assert tokenizer.encode("<|im_start|>user\nHi<|im_end|>\n") == [1, 4093, 198, 26843, 2, 198]
+    assert (
+        tokenizer.decode(tokenizer.encode("naïve 日本語 👍🏽\t  x\n\n y"), keep_control=True)
+        == "naïve 日本語 👍🏽\t  x\n\n y"
+    )
+    assert tokenizer.vocab_size == load_config(folder).vocab_size == 49152
+    assert load_eos_tokens(folder) == {2}
+    assert read_json(folder / "config.json")["rms_norm_eps"] == 1e-5

@@ -1,0 +1,84 @@
+"""The decoder against transformers, and against itself in other chunks."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minicache.engine.layers import FEW_ROWS, Linear, Rotary
+from minicache.engine.loader import load_model
+from minicache.engine.model_store import resolve
+from tests.engine.small_models import FAMILIES, run_chunks, small_model, write_model
+
+TOKENS = [(7 * i * i + 3 * i) % 61 for i in range(90)]
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-5}
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    return pytest.importorskip("transformers", reason="transformers is the oracle of these tests")
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logits_equal_transformers(family: str, dtype: torch.dtype, tmp_path: Path, transformers) -> None:
+    folder = write_model(tmp_path / family, family)
+    oracle = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
+    with torch.no_grad():
+        expected = oracle(torch.tensor([TOKENS])).logits[0]
+    found = run_chunks(load_model(folder, dtype), TOKENS, [len(TOKENS)])
+    assert expected.std() > 0.1, "logits this flat would hide an error"
+    torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE[dtype])
+
+
+def test_scaled_rotary_embeddings_matter() -> None:
+    plain, scaled = (run_chunks(small_model(family), TOKENS, [90]) for family in ("llama", "llama3"))
+    assert (plain - scaled).abs().max() > 0.01
+
+
+@pytest.mark.model
+def test_smollm2_logits_equal_transformers(transformers) -> None:
+    folder = resolve("smollm2")
+    oracle = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokens = tokenizer.encode("You are a support bot. It is 14:03:22. Where is my parcel? " * 3)
+    with torch.no_grad():
+        expected = oracle(torch.tensor([tokens])).logits[0]
+    found = run_chunks(load_model(folder), tokens, [len(tokens)], block_size=16)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+
+
+@given(data=st.data(), family=st.sampled_from(sorted(FAMILIES)), block_size=st.sampled_from([1, 4, 16]))
+def test_chunks_do_not_change_logits(data: st.DataObject, family: str, block_size: int) -> None:
+    tokens = TOKENS[: data.draw(st.integers(2, 40))]
+    chunks, left = [], len(tokens)
+    while left:
+        chunks.append(data.draw(st.integers(1, left)))
+        left -= chunks[-1]
+    model = small_model(family)
+    whole = run_chunks(model, tokens, [len(tokens)], block_size)
+    torch.testing.assert_close(run_chunks(model, tokens, chunks, block_size), whole, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8, 16, 17])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_linear_layer_is_a_product(rows: int, dtype: torch.dtype, biased: bool) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    weight, bias = torch.randn(35, 22, generator=generator), torch.randn(35, generator=generator)
+    x = torch.randn(rows, 22, generator=generator)
+    expected = x.double() @ weight.double().T + (bias.double() if biased else 0)
+    layer = Linear(weight.to(dtype), bias.to(dtype) if biased else None)
+    torch.testing.assert_close(layer(x.to(dtype)).double(), expected, rtol=0, atol=1e-5)
+    assert (layer._packed is not None) <= (rows in FEW_ROWS)
+
+
+def test_a_float64_model_rotates_in_float64() -> None:
+    config = small_model().config
+    cos, sin = Rotary(config, 512, torch.float64, torch.device("cpu")).at(torch.tensor([0, 300]))
+    angles = [300 / config.rope_theta ** (2 * i / config.head_dim) for i in range(config.head_dim // 2)]
+    torch.testing.assert_close(cos[1, 0], torch.tensor(angles, dtype=torch.float64).cos(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(sin[1, 0], torch.tensor(angles, dtype=torch.float64).sin(), rtol=0, atol=1e-12)
+    assert cos[0].unique().tolist() == [1.0]

