@@ -167,7 +167,7 @@ def visits(settings: Settings) -> list[Visit]:
         Visit(
             question=question(number),
             time_of_day=clock(number * SECONDS_BETWEEN),
-            customer=f"{CUSTOMERS[number % len(CUSTOMERS)]}, {random.choice(TIERS)} customer",
+            customer=f"{CUSTOMERS[number % len(CUSTOMERS)]}, {random.choice(TIERS)} customer, account {1001 + number}",
             request_id=random.randbytes(8).hex(),
             tools=random.sample(SCHEMAS, len(SCHEMAS)),
             passages="\n".join(["Passages:", *(article(2 * number + place) for place in (0, 1))]),
@@ -182,11 +182,21 @@ def prompts(chat: Chat, build: Callable[[Visit], Parts], each: Sequence[Visit]) 
     return [chat.prompt(messages(*("\n\n".join(part) for part in build(visit)))) for visit in each]
 
 
-def run(settings: Settings, progress: Progress = lambda what, done, total: None) -> Result:
-    """Run the experiment. Raises as the model store and the engine do."""
-    started = time.perf_counter()
+Stream = dict[str, list[Tokens]]  # form -> prompts
+
+
+def prepare(settings: Settings) -> list[Stream]:
+    """Each breaker's prompts; loads no model. Raises as the model store does, and `RequestTooLong` for a short
+    context."""
     chat, each = Chat(settings.model), visits(settings)
     streams = [{form: prompts(chat, getattr(b, form), each) for form in FORMS} for b in BREAKERS]
+    chat.require_room((p for stream in streams for form in FORMS for p in stream[form]), MAX_TOKENS)
+    return streams
+
+
+def run(settings: Settings, streams: Sequence[Stream], progress: Progress = lambda what, done, total: None) -> Result:
+    """Run the experiment: `streams` are what `prepare` gave. Raises as the engine does."""
+    started = time.perf_counter()
     counter = Counter(progress, len(settings.caches) * len(FORMS) * len(streams) * settings.requests)
     runs = []
     for cache in settings.caches:
@@ -207,7 +217,7 @@ def num_tokens(stream: Iterable[Tokens]) -> int:
     return sum(map(len, stream))
 
 
-def _measure(engines: dict[str, "Engine"], stream: dict[str, list[Tokens]], before: Callable[[], None]) -> list[Row]:
+def _measure(engines: dict[str, "Engine"], stream: Stream, before: Callable[[], None]) -> list[Row]:
     """The rows of either form, without the first answer. Each form has an engine of its own, and they take turns, so
     that a machine that slows down slows both."""
     rows = [Row(form, median_low(len(prompt) for prompt in stream[form][1:])) for form in FORMS]

@@ -28,7 +28,7 @@ def print_report(result: Result, console: Console) -> None:
 
 def _line(row: Row) -> str:
     reused, prompt = row.median_cached_tokens, row.prompt_tokens
-    return f"  {row.form:<8} {bar(reused / prompt)} {reused:>5,} of {prompt:,} {row.median_ttft_ms:>7,.0f} ms"
+    return f"  {row.form:<8} {bar(reused / prompt)} {reused:>5,} of {prompt:,} {row.median_ttft_ms:>6,.0f} ms"
 
 
 def sentence(run: Run) -> str:

@@ -26,6 +26,8 @@ class Panel:
 
 def require_writable(path: Path) -> None:
     """Raises `InvalidArgument` if an SVG cannot be written there, before the time is spent that its figures take."""
+    if path.suffix != ".svg":
+        raise InvalidArgument(f"--svg: {path} does not end in .svg")
     if path.is_dir():
         raise InvalidArgument(f"--svg: {path} is a folder; name a file")
     if not path.absolute().parent.is_dir():
@@ -35,32 +37,43 @@ def require_writable(path: Path) -> None:
 
 
 def write_svg(path: Path, title: str, panels: Sequence[Panel]) -> None:
-    """Draw the panels one below the other. The file is whole or not there. Raises `InvalidArgument`."""
+    """Draw the panels, which have the same series, one below the other. The file is whole or not there.
+
+    Raises `InvalidArgument` if it cannot be written.
+    """
     text = draw(title, panels)
     require_writable(path)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.absolute().parent, delete=False) as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+    with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=".svg-") as scratch:
+        file = Path(scratch) / path.name
+        file.write_text(text, encoding="utf-8")
+        file.replace(path)
 
 
 def draw(title: str, panels: Sequence[Panel]) -> str:
     """The SVG. Needs matplotlib."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    file = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        canvas = FigureCanvasSVG(_figure(title, panels))
+        canvas.print_svg(file, metadata={"Date": None, "Creator": "minicache", "Title": title})
+    return file.getvalue()
+
+
+def _figure(title: str, panels: Sequence[Panel]):  # type: ignore[no-untyped-def]
     from matplotlib.figure import Figure
 
     heights = [0.7 + 0.26 * len(panel.labels) * (len(panel.series) + 0.6) for panel in panels]
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8, sum(heights) + 0.6), layout="constrained")
-        canvas = FigureCanvasSVG(figure)
-        figure.suptitle(title, fontsize=12, fontweight="bold")
-        all_axes = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-        for axes, panel in zip(all_axes[:, 0], panels, strict=True):
-            _draw_panel(axes, panel)
-        file = io.StringIO()
-        canvas.print_svg(file, metadata={"Date": None, "Creator": "minicache", "Title": title})
-    return file.getvalue()
+    figure = Figure(figsize=(8, sum(heights) + 0.6), layout="constrained")
+    figure.suptitle(title, fontsize=12, fontweight="bold")
+    all_axes = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, panel in zip(all_axes[:, 0], panels, strict=True):
+        _draw_panel(axes, panel)
+    names = list(panels[0].series)
+    if len(names) > 1:
+        figure.legend(all_axes[0, 0].containers, names, loc="outside lower center", ncols=len(names), frameon=False)
+    return figure
 
 
 def _draw_panel(axes, panel: Panel) -> None:  # type: ignore[no-untyped-def]
@@ -74,5 +87,3 @@ def _draw_panel(axes, panel: Panel) -> None:  # type: ignore[no-untyped-def]
     axes.set_title(panel.title, fontsize=10, loc="left")
     axes.set_xlim(0, 1.12 * (panel.most or max(1e-9, *(max(values) for values in panel.series.values()))))
     axes.spines[["top", "right"]].set_visible(False)
-    if len(panel.series) > 1:
-        axes.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0.4, 1.0), ncols=len(panel.series))

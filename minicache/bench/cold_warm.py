@@ -40,7 +40,7 @@ class Settings:
     model: str
     caches: tuple[str, ...] = ("hash", "radix")
     system_tokens: int | None = None
-    rounds: int = 3
+    rounds: int = 5
     max_tokens: int = 32
 
     def __post_init__(self) -> None:
@@ -66,23 +66,23 @@ class Plan:
 
 def plan(settings: Settings) -> Plan:
     """Make the prompts; loads no model. Raises `InvalidArgument` if `system_tokens` do not fit the model's context."""
-    from minicache.engine import model_store
-    from minicache.engine.loader import load_config
-
     chat = Chat(settings.model)
-    context = load_config(model_store.resolve(settings.model)).max_positions
     questions = [question(number) for number in range(2 * settings.rounds)]
-    room = context - settings.max_tokens - max(chat.turn_length("You help.", text) for text in questions)
+    room = chat.context - settings.max_tokens - max(chat.turn_length("You help.", text) for text in questions)
     wanted = settings.system_tokens
     if wanted is not None and wanted > room:
         raise InvalidArgument(
             f"system_tokens {wanted:,}: beside a question and an answer of {settings.max_tokens} tokens, {room:,} fit "
-            f"into the context of {context:,} of {settings.model}"
+            f"into the context of {chat.context:,} of {settings.model}"
+        )
+    if room < 1:
+        raise InvalidArgument(
+            f"the context of {settings.model}, {chat.context:,} tokens, has no room for a system prompt"
         )
     length = wanted or min(SYSTEM_TOKENS, room)
     system = system_prompt(chat.system_length, length)
     prompts = [chat.prompt(messages(system, text)) for text in questions]
-    return Plan(length, context, list(zip(prompts[::2], prompts[1::2], strict=True)))
+    return Plan(length, chat.context, list(zip(prompts[::2], prompts[1::2], strict=True)))
 
 
 def run(settings: Settings, prepared: Plan, progress: Progress = lambda what, done, total: None) -> Result:

@@ -36,7 +36,7 @@ def print_report(result: Result, console: Console) -> None:
         console.print(f"\n{sentence(arm, result.control)}", style="bold")
     console.print(
         "\nPrefill speed: prompt tokens computed for each second until the first token; a warm request computes so few "
-        "that fixed costs decide. As it looks: all prompt tokens, reused ones too, for each such second. Decode: "
+        "that fixed costs decide. As seen: all prompt tokens, reused ones too, for each such second. Decode: "
         "tokens a second after the first."
     )
     console.print(f"outputs identical: {'yes' if result.outputs_identical else 'no'}", style="bold")
@@ -50,9 +50,9 @@ def _rows(*arms: Arm) -> dict[str, SpeedRow]:
 
 
 def _print_table(rows: dict[str, SpeedRow], console: Console) -> None:
-    headings = ("prompt\ntokens", "median\ncached", "TTFT, ms\nmedian", "\nmin", "\nmax")
-    speeds = ("prefill\ntokens/s", "as it looks\ntokens/s", "decode\ntokens/s")
-    table = plain_table(["\nrequests"], [*headings, *speeds])
+    headings = ("prompt\ntokens", "\ncached", "TTFT, ms\nmedian", "\nmin", "\nmax")
+    speeds = ("prefill\ntokens/s", "as seen\ntokens/s", "decode\ntokens/s")
+    table = plain_table(["\n"], [*headings, *speeds])
     for form, row in rows.items():
         times = (f"{value:,.1f}" for value in (row.median_ttft_ms, min(row.ttft_ms), max(row.ttft_ms)))
         rates = (f"{value:,.0f}" for value in (row.prefill_rate, row.prompt_rate, row.decode_rate))

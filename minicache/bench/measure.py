@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from minicache.bench.three_forms_result import Answer
-from minicache.core.errors import InvalidArgument
+from minicache.core.errors import InvalidArgument, RequestTooLong
 from minicache.text.template import ChatTemplate, Message
 from minicache.text.tokenizer import HubTokenizer
 
@@ -22,12 +22,14 @@ Progress = Callable[[str, int, int], None]  # what is being done, requests done,
 
 
 class Chat:
-    """A model's chat template and tokenizer. Raises as the model store does, but loads no model."""
+    """A model's chat template, tokenizer and context. Raises as the model store does, but loads no weights."""
 
     def __init__(self, model: str) -> None:
         from minicache.engine import model_store
+        from minicache.engine.loader import load_config
 
         folder = model_store.resolve(model)
+        self.model, self.context = model, load_config(folder).max_positions
         self.tokenizer, self.template = HubTokenizer(folder), ChatTemplate.from_folder(folder)
 
     def prompt(self, messages: Sequence[Message]) -> Tokens:
@@ -41,6 +43,12 @@ class Chat:
     def turn_length(self, system: str, user: str) -> int:
         """Tokens of a prompt after the system content: the user's turn, and what asks for the answer."""
         return len(self.prompt(messages(system, user))) - self.system_length(system, user)
+
+    def require_room(self, prompts: Iterable[Tokens], max_tokens: int) -> None:
+        """Raises `RequestTooLong` if a prompt and its answer exceed the model's context."""
+        needed = max(map(len, prompts)) + max_tokens
+        if needed > self.context:
+            raise RequestTooLong(f"this needs a context of {needed:,} tokens, and {self.model} has {self.context:,}")
 
 
 def messages(system: str, user: str) -> list[dict[str, str]]:

@@ -64,10 +64,16 @@ class Settings:
         require_caches(self.caches)
 
 
-def run(settings: Settings, progress: Progress = lambda what, done, total: None) -> Result:
-    """Run the experiment. Raises as the model store and the engine do."""
-    started = time.perf_counter()
+def prepare(settings: Settings) -> "Prompts":
+    """What `run` takes; loads no model. Raises as the model store does, and `RequestTooLong` for a short context."""
     prompts = Prompts(Chat(settings.model))
+    prompts.chat.require_room((prompts.single(form, 0, QUESTION) for form in FORMS), settings.max_tokens)
+    return prompts
+
+
+def run(settings: Settings, prompts: "Prompts", progress: Progress = lambda what, done, total: None) -> Result:
+    """Run the experiment: `prompts` are what `prepare` gave. Raises as the engine does."""
+    started = time.perf_counter()
     streams = [settings.stream, *(replace(settings.stream, **change) for change in settings.variations)]
     timed = {form: _timed_prompts(prompts, form, settings) for form in FORMS}
     counter = Counter(progress, len(streams) + len(settings.caches) * len(FORMS) * (1 + settings.timed_requests))

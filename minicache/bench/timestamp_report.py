@@ -81,9 +81,7 @@ def _range(form: str, variations: list[StreamRates]) -> tuple[float, float]:
 
 
 def _print_variations(run: Run, console: Console) -> None:
-    table = plain_table(
-        ["", f"hit rate\n{AT_TOP}", f"\n{IN_TURN}"], ["in the same\nsecond", "later\nturns", "tokens of\na turn"]
-    )
+    table = plain_table(["", f"hit rate\n{AT_TOP}", f"\n{IN_TURN}"], ["same\nsecond", "later\nturns", "turn,\ntokens"])
     for index, rates in enumerate((run.stated, *run.variations)):
         stream = rates.stream
         bars = (f"{bar(rates.hit_rates[form], 12)} {rates.hit_rates[form]:>6.1%}" for form in (AT_TOP, IN_TURN))

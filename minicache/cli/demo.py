@@ -41,7 +41,7 @@ def demo(
     elif name is Experiment.timestamp:
         experiment.run_timestamp(model, cache, seed, as_json, svg=None)
     elif name is Experiment.cold_warm:
-        experiment.run_cold_warm(model, cache, system_tokens=None, rounds=3, as_json=as_json, svg=None)
+        experiment.run_cold_warm(model, cache, system_tokens=None, rounds=5, as_json=as_json, svg=None)
     else:
         experiment.run_breakers(model, cache, requests=6, seed=seed, as_json=as_json, svg=None)
     if not as_json:

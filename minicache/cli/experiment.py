@@ -108,10 +108,11 @@ def run_timestamp(model: str | None, cache: CacheChoice, seed: int, as_json: boo
     from minicache.bench.timestamp_stream import Stream
 
     settings = timestamp.Settings(_ready(model, svg), cache.caches, stream=Stream(seed=seed))
+    prompts = timestamp.prepare(settings)
     if not as_json:
         print_header(settings.model, stdout())
     with progress_bar() as report:
-        result = timestamp.run(settings, report)
+        result = timestamp.run(settings, prompts, report)
     if as_json:
         print_json(result.to_json())
     else:
@@ -128,7 +129,7 @@ def cold_warm_command(
     system_tokens: Annotated[
         int | None, typer.Option(help="Length of the system prompt; 8,500, or what fits.", show_default=False)
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Each round is a cold request and a warm one.")] = 3,
+    rounds: Annotated[int, typer.Option(help="Each round is a cold request and a warm one.")] = 5,
     as_json: JsonOption = False,
     svg: SvgOption = None,
 ) -> None:
@@ -180,10 +181,11 @@ def run_breakers(
     from minicache.bench.breakers_report import panels, print_header, print_report
 
     settings = breakers.Settings(_ready(model, svg), cache.caches, requests, seed)
+    streams = breakers.prepare(settings)
     if not as_json:
         print_header(settings.model, settings.requests, stdout())
     with progress_bar() as report:
-        result = breakers.run(settings, report)
+        result = breakers.run(settings, streams, report)
     if as_json:
         print_json(result.to_json())
     else:

@@ -1,0 +1,46 @@
+"""Charts: well-formed, the same bytes each time, and refused in time where they cannot be written."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from minicache.bench.charts import Panel, draw, require_writable, write_svg
+from minicache.core.errors import InvalidArgument
+
+pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache[plots]'")
+PANELS = [
+    Panel("hit rate, %", ["at the <top>", "at the end"], {"hash": [3.9, 88.6], "radix": [4.4, 89.1]}, 100.0),
+    Panel("TTFT, ms", ["cold", "warm", "none"], {"hash": [1289.4, 21.0, 0.0], "radix": [367.0, 15.5, 1.0]}),
+]
+
+
+def test_it_is_xml_and_says_what_the_panels_say():
+    root = ElementTree.fromstring(draw("Cold & warm", PANELS))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    text = " ".join(root.itertext())
+    for words in ("Cold & warm", "at the <top>", "TTFT, ms", "88.6", "1,289", "radix"):
+        assert words in text
+
+
+def test_the_same_figures_are_the_same_bytes():
+    assert draw("title", PANELS) == draw("title", PANELS)
+    assert "<dc:date>" not in draw("title", PANELS)
+
+
+def test_the_file_is_written_whole_and_alone(tmp_path):
+    file = tmp_path / "figure.svg"
+    file.write_text("old")
+    write_svg(file, "title", PANELS)
+    assert file.read_text(encoding="utf-8") == draw("title", PANELS)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_where_it_cannot_be(tmp_path):
+    (tmp_path / "folder.svg").mkdir()
+    for name, words in (
+        ("folder.svg", "is a folder"),
+        ("no/figure.svg", "there is no folder"),
+        ("figure.png", "does not end in .svg"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            require_writable(tmp_path / name)

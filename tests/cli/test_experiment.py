@@ -1,0 +1,86 @@
+"""`minicache experiment NAME` and `minicache demo NAME`: one object, a picture, and one sentence for wrong input."""
+
+import json
+from functools import partial
+from xml.etree import ElementTree
+
+import pytest
+
+from minicache.bench import timestamp
+from minicache.cli import main as cli
+
+pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
+QUICK = {
+    "timestamp": ["--cache", "radix"],
+    "cold-warm": ["--cache", "radix", "--system-tokens", "300", "--rounds", "1"],
+    "breakers": ["--cache", "radix", "--requests", "2"],
+}
+
+
+def call(*args):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(args)
+    return exit.value.code
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_one_object_and_a_picture(name, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache[plots]'")
+    settings = partial(timestamp.Settings, timed_requests=1, variations=())
+    monkeypatch.setattr(timestamp, "Settings", settings)
+    svg = tmp_path / "figure.svg"
+    assert call("experiment", name, "--model", "tiny", *QUICK[name], "--json", "--svg", str(svg)) == 0
+    captured = capsys.readouterr()
+    value = json.loads(captured.out)
+    assert (value["experiment"], value["model"]) == (name, "tiny")
+    assert value["runs"][0]["cache"] == "radix"
+    assert f"wrote {svg}" in captured.err
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+
+
+def test_demo_shows_another_experiment_and_lists_the_others(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr("minicache.cli.experiment.run_breakers", lambda *args, **options: asked.append(options))
+    assert call("demo", "breakers", "--model", "tiny", "--seed", "3") == 0
+    assert [options["seed"] for options in asked] == [3]
+    out = " ".join(capsys.readouterr().out.split())
+    assert "`minicache demo three-forms`, `minicache demo timestamp`, `minicache demo cold-warm`" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["experiment", "breakers", "--requests", "1"],
+        ["experiment", "breakers", "--model", "gpt-17"],
+        ["experiment", "cold-warm", "--system-tokens", "0"],
+        ["experiment", "cold-warm", "--system-tokens", "5000"],
+        ["experiment", "cold-warm", "--rounds", "0"],
+        ["experiment", "timestamp", "--svg", "figure.png"],
+        ["experiment", "timestamp", "--svg", "/no/such/folder/figure.svg"],
+        ["demo", "timestamp", "--quick"],
+    ],
+)
+def test_wrong_input_is_one_sentence_and_no_result(arguments, capsys):
+    model = [] if "--model" in arguments else ["--model", "tiny"]
+    assert call(*arguments, *model) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("minicache: ")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["experiment", "timestamp", "--cache", "lru"], ["demo", "breaker"]])
+def test_a_choice_that_there_is_not(arguments, capsys):
+    assert call(*arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "is not one of" in captured.err
+
+
+def test_without_matplotlib_nothing_is_run(monkeypatch, capsys):
+    monkeypatch.setattr("minicache.cli.console.find_spec", lambda name: None if name == "matplotlib" else name)
+    assert call("experiment", "timestamp", "--model", "tiny", "--svg", "figure.svg") == 2
+    assert capsys.readouterr() == (
+        "",
+        "minicache: This needs the package 'matplotlib': pip install 'minicache[plots]'\n",
+    )
