@@ -1,5 +1,7 @@
 """What can go wrong in the core: every error a caller can act on is a `ValueError` of its own name."""
 
+import math
+
 
 class MinicacheError(ValueError):
     """Base of every error that minicache raises on purpose: one sentence that says what, where and what to do."""
@@ -25,12 +27,19 @@ class CorruptState(AssertionError):
     """`check()` found a count, reference or size that does not follow from the rest: a bug in the cache."""
 
 
-def require_int(name: str, value: object, minimum: int) -> int:
-    """`value` as an int of at least `minimum`; raises `InvalidArgument` naming `name` otherwise."""
+def require_int(name: str, value: object, minimum: int | None = None) -> int:
+    """`value` as an int, of at least `minimum` if there is one; raises `InvalidArgument` naming `name` otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgument(f"{name} must be an integer, not {value!r}")
-    if value < minimum:
+    if minimum is not None and value < minimum:
         raise InvalidArgument(f"{name} must be at least {minimum}, not {value}")
+    return value
+
+
+def require_number(name: str, value: object) -> float:
+    """`value` as a number, infinities and NaN excluded; raises `InvalidArgument` naming `name` otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidArgument(f"{name} must be a number, not {value!r}")
     return value
 
 

@@ -55,6 +55,9 @@ class RequestArrived(Event):
     namespace: Namespace
     priority: int
     arrival: float
+    prompt_logprobs: int | None = None
+    skip_cache_read: bool = False
+    stop_tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +199,16 @@ class BlocksUnpublished(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksEvicted(Event):
-    """Free blocks lost their hash: they can be found no more. `why` is a sentence."""
+    """Free blocks lost their hash: they can be found no more. `request` took their place, if a request did."""
 
     blocks: tuple[int, ...]
     hashes: tuple[bytes, ...]
-    why: str
+    request: str | None
+
+    @property
+    def why(self) -> str:
+        """In words that name the request: for operators."""
+        return _evicted_for(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +270,20 @@ class BlockTableRewritten(Event):
 
 @dataclass(frozen=True, slots=True)
 class NodesEvicted(Event):
-    """Leaves were removed from the tree, in this order, and their blocks freed. `why` is a sentence."""
+    """Leaves were removed from the tree, in this order, and their blocks freed, for `request`, if for a request."""
 
     nodes: tuple[int, ...]
     blocks: tuple[int, ...]
-    why: str
+    request: str | None
+
+    @property
+    def why(self) -> str:
+        """In words that name the request: for operators."""
+        return _evicted_for(self.request)
+
+
+def _evicted_for(request: str | None) -> str:
+    return "evict() was called" if request is None else f"{request} needed the room"
 
 
 class EventStream:

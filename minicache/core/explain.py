@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from minicache.core.errors import UnknownRequest
-from minicache.core.history import Diagnosis, History, Known
+from minicache.core.history import Diagnosis, History, Known, Loss
 from minicache.core.prefix_cache import MatchEnd
 from minicache.core.request import Request
 
 Reason = Literal[
+    "not_looked_up",
     "whole",
     "last_token",
     "too_short",
@@ -65,6 +66,8 @@ def explain(request: Request | str, history: History, *, operator: bool = False)
     known = history.known.get(id)
     if known is None:
         raise UnknownRequest(f"request {id!r} is not among the last {history.max_requests} that were recorded")
+    if known.match is None:
+        return Explanation(id, 0, "not_looked_up", f"{id} waits, and has not been looked up yet.")
     found, end = known.match
     diagnosis = known.diagnosis
     if diagnosis is None:
@@ -77,20 +80,22 @@ def explain(request: Request | str, history: History, *, operator: bool = False)
             "namespaces never share."
         )
         return Explanation(id, found, "other_namespace", sentence, block, diagnosis.elsewhere)
-    sentence = _sentence(id, known, block, diagnosis, history)
-    return Explanation(id, found, diagnosis.cause, sentence, block, diagnosis.other, diagnosis.token, diagnosis.step)
+    sentence = _sentence(id, known, block, diagnosis, history, operator)
+    step = diagnosis.loss.step if diagnosis.loss else None
+    return Explanation(id, found, diagnosis.cause, sentence, block, diagnosis.other, diagnosis.token, step)
 
 
-def _sentence(id: str, known: Known, block: int, diagnosis: Diagnosis, history: History) -> str:
+def _sentence(id: str, known: Known, block: int, diagnosis: Diagnosis, history: History, operator: bool) -> str:
     other = diagnosis.other
     match diagnosis.cause:
         case "difference":
             assert other is not None
             assert diagnosis.token is not None
-            candidate = history.known.get(other)
-            return _difference(id, known, block, other, candidate, diagnosis.token)
+            return _difference(id, known, block, other, history.known.get(other), diagnosis.token)
         case "evicted":
-            return f"Block {block} of {id} was there, from {other}, until step {diagnosis.step}: {diagnosis.why}."
+            assert diagnosis.loss is not None
+            why = _why(diagnosis.loss, known, history, operator)
+            return f"Block {block} of {id} was in the cache until step {diagnosis.loss.step}: {why}."
         case "not_computed":
             return f"Block {block} of {id} is the same as {other}'s, which has not computed it yet."
         case "not_published":
@@ -99,7 +104,15 @@ def _sentence(id: str, known: Known, block: int, diagnosis: Diagnosis, history: 
                 "is published when its block is full, or when its request ends."
             )
         case "unknown":
-            return f"Nothing that {id} could share has been seen yet."
+            return f"Nothing is remembered that goes on like {id} at block {block}."
+
+
+def _why(loss: Loss, known: Known, history: History, operator: bool) -> str:
+    """A request of another namespace is named to operators only."""
+    cause = history.known.get(loss.request) if loss.request else None
+    if loss.request and (operator or (cause is not None and cause.namespace == known.namespace)):
+        return f"{loss.request} needed the room"
+    return loss.why
 
 
 def _difference(id: str, known: Known, block: int, other: str, candidate: Known | None, at: int) -> str:

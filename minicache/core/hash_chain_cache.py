@@ -5,12 +5,11 @@ the longest cached prefix is found by looking up one hash after the other until 
 findable until the pool hands them out again. Source of the rules: vLLM 0.33, `vllm/v1/core/kv_cache_manager.py`.
 """
 
-from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
 from minicache.core.block_hash import BlockHash, CborHash, hash_chain, sha256_cbor
 from minicache.core.block_pool import BlockPool
-from minicache.core.errors import CorruptState, InvalidArgument
+from minicache.core.errors import CorruptState, InvalidArgument, require_int
 from minicache.core.events import BlocksEvicted, BlocksPublished, BlocksUnpublished, EventStream, PrefixMatched
 from minicache.core.paged_cache import Holder, PagedCache
 from minicache.core.prefix_cache import CacheSnapshot, Match
@@ -105,6 +104,7 @@ class HashChainCache(PagedCache):
 
     def evict(self, num_blocks: int) -> int:
         """The blocks keep their places in the free queue, as in vLLM's `evict_blocks`."""
+        require_int("num_blocks", num_blocks, 0)
         evicted: list[tuple[int, bytes]] = []
         for block in self.pool.free_queue:
             if len(evicted) >= num_blocks:
@@ -113,13 +113,13 @@ class HashChainCache(PagedCache):
             if hash is not None:
                 evicted.append((block, hash))
         self._end_matches()
-        self._emit_evicted(evicted, "evict() was called")
+        self._emit_evicted(evicted)
         return len(evicted)
 
-    def _emit_evicted(self, evicted: Iterable[tuple[int, bytes]], why: str) -> None:
+    def _emit_evicted(self, evicted: list[tuple[int, bytes]], request: Request | None = None) -> None:
         if self.events and evicted:
             blocks, hashes = zip(*evicted, strict=True)
-            self.events.emit(BlocksEvicted(blocks, hashes, why))
+            self.events.emit(BlocksEvicted(blocks, hashes, request.id if request else None))
 
     def _num_unheld(self, match: Match) -> int:
         blocks = self.pool.blocks
@@ -130,7 +130,7 @@ class HashChainCache(PagedCache):
 
     def _take(self, request: Request, count: int) -> list[int]:
         blocks, evicted = self.pool.allocate(count)
-        self._emit_evicted(evicted, f"request {request.id} needed {count} blocks")
+        self._emit_evicted(evicted, request)
         return blocks
 
     def _let_go(self, holder: Holder) -> None:

@@ -6,28 +6,38 @@ everything is as the lookup saw it; `explain.py` puts the reason into words.
 # ruff: noqa: N802 - a handler carries the name of its event type
 
 from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Literal
 
 from minicache.core import events as ev
 from minicache.core.prefix_cache import MatchEnd
 from minicache.core.request import Namespace
+from minicache.core.runs import common_prefix
 from minicache.core.views import CacheView
 
 Cause = Literal["difference", "evicted", "not_computed", "not_published", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """How a block became unfindable: in which step, for which request (None: for none), and why in words without it."""
+
+    step: int
+    request: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Why a block was not found. `other` is the request it is compared with, `token` the first position where the two
-    differ, `step` and `why` the eviction's, `elsewhere` a request of another namespace that has the very block."""
+    differ, `loss` how it was lost, `elsewhere` a request of another namespace whose same block can be found now."""
 
     cause: Cause
     other: str | None = None
     token: int | None = None
-    step: int | None = None
-    why: str = ""
+    loss: Loss | None = None
     elsewhere: str | None = None
 
 
@@ -38,24 +48,13 @@ class Known:
     tokens: "array[int]"
     namespace: Namespace
     num_computed: int = 0
-    match: tuple[int, MatchEnd] = (0, "skipped")
+    live: bool = True
+    match: tuple[int, MatchEnd] | None = None
     diagnosis: Diagnosis | None = None
 
 
-def common_prefix(a: "array[int]", b: "array[int]") -> int:
-    """Length of the longest common prefix, by halving: arrays compare at the speed of memory."""
-    low, high = 0, min(len(a), len(b)) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 class History(CacheView):
-    """Remembers the last `max_requests` requests, and a thousand evicted blocks for each of them.
+    """Remembers the last `max_requests` requests, and a thousand lost blocks for each of them.
 
     `num_blocks` and `block_size` are the cache's. It must listen from the first event on.
     """
@@ -64,8 +63,12 @@ class History(CacheView):
         super().__init__(num_blocks, block_size)
         self.max_requests = max_requests
         self.known: OrderedDict[str, Known] = OrderedDict()
-        self._publisher: dict[int, tuple[str, int]] = {}  # findable block -> who published it, as which of its blocks
-        self._evicted: OrderedDict[tuple[str, int], tuple[int, str]] = OrderedDict()  # the same -> step, why
+        # A block is remembered by a digest of its namespace and of all tokens up to its end, whoever computed it.
+        self._digests: dict[int, bytes] = {}  # findable block -> digest
+        self._findable: Counter[bytes] = Counter()
+        self._lost: OrderedDict[bytes, Loss] = OrderedDict()
+
+    # Requests
 
     def on_RequestArrived(self, event: ev.RequestArrived) -> None:
         self.known[event.request] = Known(array("Q", event.tokens), event.namespace)
@@ -79,42 +82,67 @@ class History(CacheView):
 
     def on_RequestAdmitted(self, event: ev.RequestAdmitted) -> None:
         if known := self.known.get(event.request):
-            known.num_computed = max(known.num_computed, event.num_cached_tokens)
+            known.num_computed = event.num_cached_tokens
 
     def on_TokensComputed(self, event: ev.TokensComputed) -> None:
         if known := self.known.get(event.request):
-            known.num_computed = max(known.num_computed, event.start + event.num_tokens)
+            known.num_computed = event.start + event.num_tokens
+
+    def on_RequestPreempted(self, event: ev.RequestPreempted) -> None:
+        if known := self.known.get(event.request):
+            known.num_computed = 0
+
+    def on_RequestFinished(self, event: ev.RequestFinished) -> None:
+        self._end(event.request)
+
+    def on_RequestAborted(self, event: ev.RequestAborted) -> None:
+        self._end(event.request)
+
+    def _end(self, request: str) -> None:
+        if known := self.known.get(request):
+            known.live = False
+
+    # Blocks
 
     def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
         super().on_BlocksPublished(event)
-        first = self.tables[event.request].index(event.blocks[0])
-        for index, block in enumerate(event.blocks, start=first):
-            self._publisher[block] = (event.request, index)
-            self._evicted.pop((event.request, index), None)
+        table = self.tables[event.request]
+        first = table.index(event.blocks[0])
+        digest = self._digests[table[first - 1]] if first else _root(event.namespace)
+        tokens = array("Q", event.tokens)
+        for index, block in enumerate(event.blocks):
+            digest = _next(digest, tokens[index * self.block_size : (index + 1) * self.block_size])
+            self._digests[block] = digest
+            self._findable[digest] += 1
+            self._lost.pop(digest, None)
 
     def on_BlocksEvicted(self, event: ev.BlocksEvicted) -> None:
         super().on_BlocksEvicted(event)
-        self._record_lost(event.blocks, event.step, event.why)
+        self._lose(event.blocks, Loss(event.step, event.request, _evicted_why(event.request)))
 
     def on_NodesEvicted(self, event: ev.NodesEvicted) -> None:
         super().on_NodesEvicted(event)
-        self._record_lost(event.blocks, event.step, event.why)
+        self._lose(event.blocks, Loss(event.step, event.request, _evicted_why(event.request)))
 
     def on_BlocksUnpublished(self, event: ev.BlocksUnpublished) -> None:
         super().on_BlocksUnpublished(event)
-        self._record_lost(event.blocks, event.step, f"{event.request} gave it up before it was computed")
+        self._lose(event.blocks, Loss(event.step, None, "it was given up before it was computed"))
 
     def on_CacheReset(self, event: ev.CacheReset) -> None:
         super().on_CacheReset(event)
-        self._record_lost(tuple(self._publisher), event.step, "the cache was reset")
+        self._lose(tuple(self._digests), Loss(event.step, None, "the cache was reset"))
 
-    def _record_lost(self, blocks: tuple[int, ...], step: int, why: str) -> None:
+    def _lose(self, blocks: tuple[int, ...], loss: Loss) -> None:
         for block in blocks:
-            published = self._publisher.pop(block, None)
-            if published is not None:
-                self._evicted[published] = (step, why)
-        while len(self._evicted) > 1000 * self.max_requests:
-            self._evicted.popitem(last=False)
+            digest = self._digests.pop(block)
+            self._findable[digest] -= 1
+            if not self._findable[digest]:
+                del self._findable[digest]
+                self._lost[digest] = loss
+        while len(self._lost) > 1000 * self.max_requests:
+            self._lost.popitem(last=False)
+
+    # Why
 
     def on_PrefixMatched(self, event: ev.PrefixMatched) -> None:
         super().on_PrefixMatched(event)
@@ -124,27 +152,47 @@ class History(CacheView):
 
     def _diagnose(self, request: str, known: Known) -> Diagnosis:
         """Compare with every remembered request, the most recent first."""
+        assert known.match is not None
         start = known.match[0]
         end = start + self.block_size  # the block that was not found holds positions [start, end)
-        nearest, best, elsewhere = None, (False, -1), None
+        nearest, shared, elsewhere = None, start - 1, None
         for other, candidate in reversed(self.known.items()):
             if other == request:
                 continue
             common = common_prefix(known.tokens, candidate.tokens)
             if candidate.namespace != known.namespace:
-                if common >= end and elsewhere is None:
-                    elsewhere = other
-                continue
-            lost = common >= end and (other, start // self.block_size) in self._evicted
-            if (lost, common) > best:
-                nearest, best = other, (lost, common)
+                if common >= end and self._digest(known.tokens, candidate.namespace, end) in self._findable:
+                    elsewhere = elsewhere or other
+            elif common > shared and (common < end or self._might_have(candidate, end)):
+                nearest, shared = other, common
+        loss = self._lost.get(self._digest(known.tokens, known.namespace, end))
+        if loss is not None:
+            return Diagnosis("evicted", nearest if shared >= end else None, loss=loss, elsewhere=elsewhere)
         if nearest is None:
             return Diagnosis("unknown", elsewhere=elsewhere)
-        lost, common = best
-        if common < end:
-            return Diagnosis("difference", nearest, token=common, elsewhere=elsewhere)
-        if lost:
-            step, why = self._evicted[nearest, start // self.block_size]
-            return Diagnosis("evicted", nearest, step=step, why=why)
+        if shared < end:
+            return Diagnosis("difference", nearest, token=shared, elsewhere=elsewhere)
         computed = self.known[nearest].num_computed >= end
-        return Diagnosis("not_published" if computed else "not_computed", nearest)
+        return Diagnosis("not_published" if computed else "not_computed", nearest, elsewhere=elsewhere)
+
+    def _might_have(self, candidate: Known, end: int) -> bool:
+        """Whether a request that sent the very block has it, or will: one that ended without it never will."""
+        return candidate.live or candidate.num_computed >= end
+
+    def _digest(self, tokens: "array[int]", namespace: Namespace, end: int) -> bytes:
+        digest = _root(namespace)
+        for start in range(0, end, self.block_size):
+            digest = _next(digest, tokens[start : start + self.block_size])
+        return digest
+
+
+def _root(namespace: Namespace) -> bytes:
+    return blake2b(repr(namespace).encode(), digest_size=16).digest()
+
+
+def _next(parent: bytes, tokens: "array[int]") -> bytes:
+    return blake2b(parent + tokens.tobytes(), digest_size=16).digest()
+
+
+def _evicted_why(request: str | None) -> str:
+    return "evict() was called" if request is None else "another request needed the room"

@@ -27,15 +27,20 @@ _versions = count()  # one sequence for all caches, so that none believes the ma
 
 @dataclass(slots=True, eq=False)
 class Holder:
-    """A request that holds blocks. The first `num_published` blocks of its table are findable (or were adopted)."""
+    """A request that holds blocks. The first `num_published` blocks of its table are findable (or were adopted); the
+    first `num_inserted` of them it put into the radix tree itself, or found there when it did."""
 
     request: Request
     num_published: int = 0
+    num_inserted: int = 0
     lock: object = None  # the radix node it keeps from eviction
 
 
 class PagedCache(ABC):
     """`num_blocks` blocks of `block_size` tokens, block 0 (the null block) included; see `PrefixCache`."""
+
+    finds = True
+    publishes_scheduled = True
 
     def __init__(
         self,
@@ -209,6 +214,8 @@ class PagedCache(ABC):
 
 class NoCache(PagedCache):
     """Paged KV memory without a prefix cache: the control arm of every experiment."""
+
+    finds = False
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CacheSnapshot:
-    """The whole state of a cache, as values: two snapshots are equal if and only if the caches are in the same state.
+    """What is in a cache and who holds what, as values.
 
     `free` is the free queue, head first. `tables` maps each request that holds blocks to its block table. Hash chain:
     `hashes` maps findable blocks to their hash, `copies` each hash to its blocks, first published first. Radix:
@@ -83,6 +83,8 @@ class PrefixCache(Protocol):
     """The interface of `NoCache`, `HashChainCache` and `RadixCache`. Sizes are in blocks unless a name says tokens."""
 
     block_size: int
+    finds: bool  # whether a lookup can ever find anything
+    publishes_scheduled: bool  # whether tokens may be published before they are computed
 
     @property
     def capacity(self) -> int:

@@ -8,7 +8,6 @@ which refreshes their prefixes in a radix cache. Source: vLLM 0.33, `vllm/v1/cor
 from collections.abc import Callable
 
 from minicache.core.errors import InvalidArgument
-from minicache.core.paged_cache import NoCache
 from minicache.core.prefix_cache import PrefixCache
 from minicache.core.radix_tree import RadixTree
 from minicache.core.request import Request
@@ -88,6 +87,6 @@ def policy_named(name: str, cache: PrefixCache) -> QueuePolicy:
     """A policy of that name for `cache`; raises `InvalidArgument`. Without a cache to rank by, lpm is fcfs."""
     if name not in POLICIES:
         raise InvalidArgument(f"queue_policy must be one of {', '.join(POLICIES)}, not {name!r}")
-    if isinstance(cache, NoCache) and name in ("lpm", "fcfs-retouch"):
+    if not cache.finds and name in ("lpm", "fcfs-retouch"):
         return fcfs
     return POLICIES[name]()

@@ -12,7 +12,7 @@ use-after-free that a real engine has had: mini-sglang PR #142). Source of the r
 """
 
 from minicache.core.block_pool import BlockPool
-from minicache.core.errors import CorruptState, InvalidArgument
+from minicache.core.errors import CorruptState, InvalidArgument, require_int
 from minicache.core.events import (
     BlocksPublished,
     BlockTableRewritten,
@@ -36,6 +36,8 @@ class RadixCache(PagedCache):
     `strategy` names the eviction order (see `eviction.py`). With the default block size of 1, all but one token of a
     repeated prompt can be reused.
     """
+
+    publishes_scheduled = False
 
     def __init__(
         self,
@@ -76,8 +78,9 @@ class RadixCache(PagedCache):
         return Match(num_tokens, found.blocks, end, found.node, request_id=request.id, version=self._version)
 
     def publish(self, request: Request, num_tokens: int) -> None:
-        """Only computed tokens are published. Where the request has output, its prompt becomes a node of its own with
-        priority + 1, so that under the `priority` strategy the output is evicted before it."""
+        """Only computed tokens are published. To publish what is published refreshes it, and counts a hit in each node
+        that the request did not insert before. Where the request has output, its prompt becomes a node of its own
+        with priority + 1, so that under the `priority` strategy the output is evicted before it."""
         holder = self._holder(request)
         if num_tokens > request.num_computed_tokens:
             raise InvalidArgument(
@@ -85,12 +88,12 @@ class RadixCache(PagedCache):
                 f"{request.num_computed_tokens}, not {num_tokens}"
             )
         end = num_tokens // self.block_size
-        if holder is None or end <= holder.num_published:
+        if holder is None or not end or end < holder.num_published:
             return
         self._end_matches()
-        start, holder.num_published = holder.num_published, end
-        inserted = self._insert(request, end, start, request.priority)
-        self._rewrite(request, inserted, start)
+        inserted = self._insert(request, end, holder.num_inserted, request.priority)
+        self._rewrite(request, inserted, holder.num_published)
+        holder.num_published = holder.num_inserted = end
         prompt_end = request.num_prompt_tokens // self.block_size
         if 0 < prompt_end < end:
             self._insert(request, prompt_end, end, request.priority + 1)
@@ -141,9 +144,9 @@ class RadixCache(PagedCache):
             self.events.emit(LockMoved(holder.request.id, None if node is None else node.id))
 
     def evict(self, num_blocks: int) -> int:
-        return self._evict(num_blocks, "evict() was called")
+        return self._evict(require_int("num_blocks", num_blocks, 0))
 
-    def _evict(self, count: int, why: str) -> int:
+    def _evict(self, count: int, request: Request | None = None) -> int:
         nodes = self.tree.evict(count)
         if not nodes:
             return 0
@@ -151,7 +154,8 @@ class RadixCache(PagedCache):
         blocks = [block for node in nodes for block in node.blocks]
         self.pool.free(blocks)
         if self.events:
-            self.events.emit(NodesEvicted(tuple(node.id for node in nodes), tuple(blocks), why))
+            ids = tuple(node.id for node in nodes)
+            self.events.emit(NodesEvicted(ids, tuple(blocks), request.id if request else None))
         return len(blocks)
 
     def _emit_split(self, split: Split | None, tick: int) -> None:
@@ -166,7 +170,7 @@ class RadixCache(PagedCache):
         self._lock(holder, match.node)
 
     def _take(self, request: Request, count: int) -> list[int]:
-        self._evict(count - self.pool.num_free, f"request {request.id} needed {count} blocks")
+        self._evict(count - self.pool.num_free, request)
         return self.pool.allocate(count).blocks
 
     def _let_go(self, holder: Holder) -> None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from minicache.core.errors import CorruptState, InvalidArgument, require_int
 from minicache.core.eviction import strategy_named
 from minicache.core.request import DEFAULT_NAMESPACE, Namespace
+from minicache.core.runs import common_prefix
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +150,7 @@ class RadixTree:
             if child is None:
                 break
             child.last_access = self.tick
-            common = self._common(child.tokens, tokens, matched, end)
+            common = common_prefix(child.tokens, tokens, matched, end, self.block_size)
             matched += common
             if common < len(child.tokens):
                 split = self._split(child, common)
@@ -161,24 +162,6 @@ class RadixTree:
         """A child is found by its first block; children of the root by their namespace as well."""
         first = tokens[start] if self.block_size == 1 else tokens[start : start + self.block_size].tobytes()
         return (namespace, first) if parent is self.root else first
-
-    def _common(self, run: "array[int]", tokens: "array[int]", start: int, end: int) -> int:
-        """Tokens, in whole blocks, that `run` and `tokens[start:end]` have in common from their beginnings.
-
-        Arrays compare at the speed of memory, so a difference is looked for by halving and never token by token.
-        """
-        size = min(len(run), end - start)
-        if size == len(run) and run == tokens[start : start + size]:
-            return size
-        low, high = 0, size // self.block_size + 1  # the first `low` blocks agree, the first `high` do not
-        while high - low > 1:
-            middle = (low + high) // 2
-            a, b = low * self.block_size, middle * self.block_size
-            if run[a:b] == tokens[start + a : start + b]:
-                low = middle
-            else:
-                high = middle
-        return low * self.block_size
 
     def _split(self, node: Node, at: int) -> Split:
         """Cut `node` after `at` tokens. It keeps its identity as the lower part, so whoever holds it still does."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from minicache.core.errors import InvalidArgument, require_int, require_text
+from minicache.core.errors import InvalidArgument, require_int, require_number, require_text
 
 
 class RequestStatus(Enum):
@@ -102,7 +102,8 @@ class Request:
 
     `id` is unique among the requests of one scheduler. `arrival` orders requests of equal priority (seconds, or any
     number that grows); a lower `priority` value is more urgent, as in vLLM. `stop_tokens` end the output when sampled.
-    `prompt_logprobs` is the first prompt position whose log-probability is wanted (`None`: none are).
+    `prompt_logprobs` is the first prompt position whose logits are wanted (`None`: only the last one's are); they tell
+    the log-probability of the token after it. It is SGLang's `logprob_start_len`.
     `skip_cache_read` makes every lookup miss; the request still publishes.
     """
 
@@ -151,13 +152,15 @@ class Request:
         if not isinstance(namespace, Namespace):
             raise InvalidArgument(f"namespace must be a Namespace, not {namespace!r}")
         self.namespace = namespace
-        self.priority = priority
-        self.arrival = arrival
+        self.priority = require_int("priority", priority)
+        self.arrival = require_number("arrival", arrival)
         if prompt_logprobs is not None:
             require_int("prompt_logprobs", prompt_logprobs, 0)
         self.prompt_logprobs = prompt_logprobs
-        self.skip_cache_read = skip_cache_read
-        self.stop_tokens = frozenset(stop_tokens)
+        self.skip_cache_read = bool(skip_cache_read)
+        if isinstance(stop_tokens, str) or not isinstance(stop_tokens, Iterable):
+            raise InvalidArgument(f"stop_tokens must be token ids, not {stop_tokens!r}")
+        self.stop_tokens = frozenset(require_int("each of stop_tokens", token, 0) for token in stop_tokens)
 
         self.status = RequestStatus.WAITING
         self.finish_reason: str | None = None  # "stop" | "length" | "abort"

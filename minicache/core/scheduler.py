@@ -104,6 +104,9 @@ class Scheduler:
                     request.namespace,
                     request.priority,
                     request.arrival,
+                    request.prompt_logprobs,
+                    request.skip_cache_read,
+                    tuple(sorted(request.stop_tokens)),
                 )
             )
 
@@ -132,7 +135,7 @@ class Scheduler:
         """Make every running request wait again, in the order in which they ran, so that the cache can be reset."""
         self._require_at_rest()
         for request in reversed(list(self.running)):
-            self.preempt(request, "all running requests were preempted", front=True)
+            self._preempt(request, "all running requests were preempted", front=True)
 
     def reset_cache(self, preempt_running: bool = False) -> bool:
         """Forget everything cached, and the hit rates with it; `False`, with nothing changed, if blocks are held.
@@ -184,7 +187,7 @@ class Scheduler:
     def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
         """Account for a step that ran: `sampled` holds a token for each scheduled request that `samples`.
 
-        Returns the requests that finished. Requests aborted meanwhile are ignored, and released here. Raises
+        Returns the requests that finished. Requests aborted meanwhile get no token, and are released here. Raises
         `InvalidArgument` for another plan, or for a token that is missing or is none; the step is still in flight then.
         """
         if plan is not self._in_flight:
@@ -194,10 +197,14 @@ class Scheduler:
             raise InvalidArgument(f"sampled: no token for {', '.join(missing)}, which must sample in step {plan.step}")
         token_array([sampled[item.request.id] for item in plan.scheduled if item.samples], "sampled")
         self._in_flight = None
+        admitted = plan.admitted
+        self.recent_hit_rate.observe(admitted.requests, admitted.queries, admitted.hits)
+        self.last_prefill_hit_rate.observe(plan.num_prefilled, admitted.hits)
         finished = []
         for item in plan.scheduled:
             request = item.request
-            if request.status.is_final:
+            if request.status.is_final:  # aborted meanwhile; what was computed for it may be shared, so it stays
+                request.num_computed_tokens = item.start + item.num_tokens
                 continue
             self._account(item)
             if item.samples and (reason := self._sample(request, sampled[request.id])):
@@ -213,10 +220,12 @@ class Scheduler:
         request.num_computed_tokens = end
         if self.events:
             self.events.emit(TokensComputed(request.id, item.start, item.num_tokens))
-        if self.config.publish_at == "compute":
-            prefilling = item.start < self.prefill_end[request.id]
-            if prefilling or self.config.publish_outputs == "as_filled":
-                self.cache.publish(request, end)
+        if self.config.publish_at == "compute" and self.publishes(request, item.start):
+            self.cache.publish(request, end)
+
+    def publishes(self, request: Request, start: int) -> bool:
+        """Whether tokens from `start` on are published now: always while it prefills, its output if settings say so."""
+        return start < self.prefill_end[request.id] or self.config.publish_outputs == "as_filled"
 
     def _sample(self, request: Request, token: int) -> str | None:
         """Add the token; the reason to finish, if there is one."""
@@ -245,11 +254,13 @@ class Scheduler:
             self._in_flight = None
             for item in reversed(plan.scheduled):
                 if not item.request.status.is_final:
-                    self.preempt(item.request, f"the model run of step {plan.step} failed: {error!r}", front=True)
+                    self._preempt(item.request, f"the model run of step {plan.step} failed: {error!r}", front=True)
+            for newcomer in plan.newcomers:  # it was never admitted
+                newcomer.num_cached_tokens = newcomer.match_end = None
             self._release_aborted()
             raise
 
-    def preempt(self, request: Request, why: str, front: bool) -> None:
+    def _preempt(self, request: Request, why: str, front: bool) -> None:
         """Take a running request's blocks; it waits again, at the front of the queue or at its back, and computes anew
         what it cannot find by then. `why` is a sentence."""
         self.running.remove(request)

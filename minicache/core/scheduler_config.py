@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from minicache.core.errors import InvalidArgument, require_int
+from minicache.core.errors import InvalidArgument, require_int, require_number
 from minicache.core.prefix_cache import PrefixCache
-from minicache.core.radix_cache import RadixCache
+from minicache.core.queue_policy import POLICIES
 from minicache.core.request import Request
 
 CLIP_MAX_NEW_TOKENS = 4096  # SGLang reserves at most this much for an output
-RETRACT_DECODE_STEPS = 20  # decode steps of every survivor that SGLang makes room for after a preemption
+RETRACT_DECODE_STEPS = 20  # decode steps of every survivor that the ratio counts in after a preemption
 RATIO_DECAY_STEPS = 600  # steps in which the reserve falls from its first to its least value
 LEAST_RATIO = 0.14  # of the first value
 
@@ -36,7 +36,8 @@ class SchedulerConfig:
     `new_token_ratio`: the part of the running requests' remaining output that SGLang reserves, at first.
 
     `victim`: who is preempted: the request admitted last, the one of the lowest priority, or the one that has
-    generated least (the longest prompt among equals). `preempted_to`: which end of the queue it goes to.
+    generated least (the longest prompt among equals). `preempted_to`: which end of the queue it goes to. (SGLang also
+    evicts cached blocks for the survivors' next 20 tokens at once; here they are evicted when they are needed.)
     """
 
     max_num_batched_tokens: int = 2048
@@ -44,7 +45,7 @@ class SchedulerConfig:
     long_prefill_token_threshold: int = 0
     publish_at: Literal["schedule", "compute"] = "schedule"
     publish_outputs: Literal["as_filled", "at_finish"] = "as_filled"
-    queue_policy: str = "fcfs"
+    queue_policy: Literal["fcfs", "fcfs-retouch", "priority", "lpm"] = "fcfs"
     admission: Literal["first_chunk", "full_sequence", "output_reserve"] = "full_sequence"
     watermark: float = 0.0
     new_token_ratio: float = 0.7
@@ -84,14 +85,16 @@ class SchedulerConfig:
         ):
             if getattr(self, name) not in allowed:
                 raise InvalidArgument(f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+        if self.queue_policy not in POLICIES:
+            raise InvalidArgument(f"queue_policy must be one of {', '.join(POLICIES)}, not {self.queue_policy!r}")
         for name in ("watermark", "new_token_ratio"):
-            if not 0 <= getattr(self, name) <= 1:
+            if not 0 <= require_number(name, getattr(self, name)) <= 1:
                 raise InvalidArgument(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
 
     def require_possible_with(self, cache: PrefixCache) -> None:
         """Raises `InvalidArgument` for a cache that cannot do what these settings ask."""
-        if self.publish_at == "schedule" and isinstance(cache, RadixCache):
-            raise InvalidArgument("publish_at: a radix cache publishes computed tokens only; use publish_at='compute'")
+        if self.publish_at == "schedule" and not cache.publishes_scheduled:
+            raise InvalidArgument("publish_at: this cache publishes computed tokens only; use publish_at='compute'")
 
     def choose_victim(self, running: Sequence[Request]) -> Request:
         return VICTIMS[self.victim](running)
@@ -102,7 +105,7 @@ class SchedulerConfig:
         return _remaining(request) + round(remaining * ratio)
 
     def next_ratio(self, ratio: float) -> float:
-        """The part falls step by step: most outputs end before their limit."""
+        """The part falls with each step that decodes: most outputs end before their limit."""
         least = self.new_token_ratio * LEAST_RATIO
         return max(least, ratio - (self.new_token_ratio - least) / RATIO_DECAY_STEPS)
 

@@ -4,7 +4,7 @@ Running requests come first, in order; then waiting ones are admitted as long as
 the queue fits. Sources as for `scheduler.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from minicache.core.events import AdmissionFailed, QueueReordered, RequestAdmitted
@@ -33,10 +33,17 @@ class ScheduledRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """What the model computes in one step, in batch order; empty when there is nothing to do."""
+    """What the model computes in one step, in batch order; empty when there is nothing to do.
+
+    `admitted` counts the step's admissions, `num_prefilled` the prompt tokens that it computes for the first time, and
+    `newcomers` are the requests admitted for the first time: all this counts only if the step succeeds.
+    """
 
     step: int
     scheduled: tuple[ScheduledRequest, ...]
+    admitted: AdmissionStats = field(default_factory=AdmissionStats)
+    num_prefilled: int = 0
+    newcomers: tuple[Request, ...] = ()
 
     @property
     def num_tokens(self) -> int:
@@ -57,20 +64,20 @@ class StepPlanner:
         self.budget = self.config.max_num_batched_tokens
         self.items: dict[str, ScheduledRequest] = {}
         self.admitted = AdmissionStats()
+        self.newcomers: list[Request] = []
         self.num_preempted = 0
 
     def plan(self) -> StepPlan:
         self._continue_running()
         if not self.num_preempted:  # who was preempted has shown that there is no room
             self._admit_waiting()
-        scheduler, admitted = self.scheduler, self.admitted
-        scheduler.recent_hit_rate.observe(admitted.requests, admitted.queries, admitted.hits)
-        scheduler.last_prefill_hit_rate.observe(self._num_prefilled(), admitted.hits)
-        scheduler.new_token_ratio = self.config.next_ratio(scheduler.new_token_ratio)
-        return StepPlan(scheduler.step, tuple(self.items.values()))
+        items = tuple(self.items.values())
+        if not self.num_preempted and any(item.start >= item.request.num_prompt_tokens for item in items):
+            self.scheduler.new_token_ratio = self.config.next_ratio(self.scheduler.new_token_ratio)
+        return StepPlan(self.scheduler.step, items, self.admitted, self._num_prefilled(), tuple(self.newcomers))
 
     def _num_prefilled(self) -> int:
-        """Prompt tokens that this step computes for the first time."""
+        """Prompt tokens that this step computes, other than for requests that were preempted."""
         return sum(
             min(item.num_tokens, max(0, item.request.num_prompt_tokens - item.start))
             for item in self.items.values()
@@ -104,7 +111,7 @@ class StepPlanner:
             if planned is not None:
                 self.budget += planned.num_tokens
             why = f"{request.id} needed a block and none was free"
-            self.scheduler.preempt(victim, why, front=self.config.preempted_to == "front")
+            self.scheduler._preempt(victim, why, front=self.config.preempted_to == "front")
             self.num_preempted += 1
             self.scheduler.new_token_ratio = self.config.ratio_after_preemption(self.scheduler.running)
             if victim is request:
@@ -134,9 +141,10 @@ class StepPlanner:
             if self.events:
                 self.events.emit(AdmissionFailed(request.id, needed, self.cache.num_free))
             return False
-        resumed = request.num_preemptions > 0
+        resumed = request.num_cached_tokens is not None
         self.admitted.record(request.num_tokens, match.num_tokens, resumed)
-        if request.num_cached_tokens is None:
+        if not resumed:
+            self.newcomers.append(request)
             request.num_cached_tokens, request.match_end = match.num_tokens, match.end
         self.scheduler.waiting.remove(request)
         self.scheduler.running.append(request)
@@ -157,12 +165,13 @@ class StepPlanner:
         if self.config.admission != "output_reserve":
             return demand + int(self.config.watermark * (self.cache.capacity + 1))
         tokens = self.config.output_reserve(request, running, self.scheduler.new_token_ratio)
-        return demand + -(-tokens // self.cache.block_size) + 1
+        # SGLang: tokens to compute + reserve + one block < free tokens. The comparison is strict, hence 1 + 1.
+        return demand + tokens // self.cache.block_size + 1 + 1
 
     def _schedule(self, request: Request, count: int) -> None:
         start = request.num_computed_tokens
         end = start + count
-        if self.config.publish_at == "schedule":
+        if self.config.publish_at == "schedule" and self.scheduler.publishes(request, start):
             self.cache.publish(request, end)
         self.items[request.id] = ScheduledRequest(
             request, start, count, tuple(request.block_table), samples=end == request.num_tokens

@@ -238,7 +238,7 @@ class EngineView(CacheView):
         request = self.requests[event.request]
         request.status = "running"
         request.num_computed_tokens = event.num_cached_tokens
-        if request.num_cached_tokens is None:
+        if not event.resumed:
             request.num_cached_tokens = event.num_cached_tokens
         self.waiting.remove(event.request)
         self.running.append(event.request)

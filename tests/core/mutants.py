@@ -5,8 +5,9 @@ Each is a subject (`world.py`) of which one method or part is replaced. `test_mu
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+from unittest import mock
 
-from minicache.core import HashChainCache, Match, RadixCache, Request, Scheduler, StepPlan
+from minicache.core import HashChainCache, Match, RadixCache, Request, Scheduler, StepPlan, radix_tree
 from minicache.core.block_hash import ExtraKeys, sha256_cbor
 from minicache.core.block_pool import BlockPool
 from minicache.core.paged_cache import Holder, PagedCache
@@ -244,9 +245,15 @@ class SplitForgetsLocks(RadixTree):
 class SplitInsideABlock(RadixTree):
     """Compares tokens, not blocks, and rounds up."""
 
-    def _common(self, run: Any, tokens: Any, start: int, end: int) -> int:
-        common = super()._common(run, tokens, start, end)
-        return min(len(run), common + self.block_size) if start + common + self.block_size <= end else common
+    def _walk(self, namespace: Namespace, tokens: Any, end: int) -> Any:
+        exact = radix_tree.common_prefix
+
+        def rounded_up(run: Any, tokens: Any, start: int, end: int, unit: int) -> int:
+            common = exact(run, tokens, start, end, unit)
+            return min(len(run), common + unit) if start + common + unit <= end else common
+
+        with mock.patch.object(radix_tree, "common_prefix", rounded_up):
+            return super()._walk(namespace, tokens, end)
 
 
 class MatchDoesNotRefresh(RadixTree):
@@ -326,15 +333,15 @@ class AbortReleasesAtOnce(Scheduler):
 class UndoKeepsProgress(Scheduler):
     """Believes the tokens of a failed step computed when it takes the step back."""
 
-    def preempt(self, request: Request, why: str, front: bool) -> None:
+    def _preempt(self, request: Request, why: str, front: bool) -> None:
         if "failed" in why:
             request.num_computed_tokens = len(request.block_table) * self.cache.block_size
-        super().preempt(request, why, front)
+        super()._preempt(request, why, front)
 
 
 class PreemptForgetsLengthFirst(Scheduler):
-    def preempt(self, request: Request, why: str, front: bool) -> None:
-        super().preempt(request, why, front)
+    def _preempt(self, request: Request, why: str, front: bool) -> None:
+        super()._preempt(request, why, front)
         request.num_computed_tokens = self.cache.block_size
 
 

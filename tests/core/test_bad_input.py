@@ -353,7 +353,7 @@ def test_append_refuses_what_is_no_token(token):
         ({"publish_at": "never"}, "publish_at must be one of schedule, compute, not 'never'"),
         ({"victim": "oldest"}, "victim must be one of"),
         ({"watermark": 1.5}, "watermark must be between 0 and 1"),
-        ({"new_token_ratio": float("nan")}, "new_token_ratio must be between 0 and 1"),
+        ({"new_token_ratio": float("nan")}, "new_token_ratio must be a number"),
     ],
 )
 def test_settings_say_which_of_them_is_wrong(changes, message):
@@ -362,10 +362,31 @@ def test_settings_say_which_of_them_is_wrong(changes, message):
 
 
 def test_a_scheduler_refuses_settings_that_its_cache_cannot_follow():
-    with pytest.raises(InvalidArgument, match="publish_at: a radix cache publishes computed tokens only"):
+    with pytest.raises(InvalidArgument, match="publish_at: this cache publishes computed tokens only"):
         Scheduler(RadixCache(8), SchedulerConfig.vllm())
     with pytest.raises(InvalidArgument, match="queue_policy must be one of fcfs"):
-        Scheduler(HashChainCache(8), SchedulerConfig(queue_policy="lifo"))
+        SchedulerConfig(queue_policy="lifo")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"priority": "high"},
+        {"priority": 0.5},
+        {"arrival": "now"},
+        {"arrival": float("nan")},
+        {"stop_tokens": 5},
+        {"stop_tokens": "ab"},
+        {"stop_tokens": [-1]},
+        {"prompt_logprobs": -1},
+    ],
+    ids=repr,
+)
+def test_an_option_that_would_stop_the_scheduler_later_is_refused_at_once(options):
+    """A request that cannot be ordered or ended would make every later step raise, for all requests."""
+    [name] = options
+    with pytest.raises(InvalidArgument, match=name):
+        Request("r", [1, 2, 3], **options)
 
 
 def test_a_refused_request_leaves_no_trace_of_itself():

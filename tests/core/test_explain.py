@@ -34,7 +34,9 @@ class World:
 
     def step(self) -> None:
         plan = self.scheduler.schedule()
+        self.cache.check()
         self.scheduler.update(plan, {item.request.id: 0 for item in plan.scheduled})
+        self.cache.check()
 
     def serve(self, id: str, tokens: list[int], **options: object) -> Explanation:
         request = self.add(id, tokens, **options)
@@ -95,7 +97,7 @@ def test_evicted_says_when_and_for_what(world: World) -> None:
     world.serve("big", [50 + i for i in range(39 * B)])  # takes the whole pool
     evicted_in = world.scheduler.step
     found = world.serve("r2", list(range(12)))
-    assert (found.reason, found.block, found.other) == ("evicted", 0, "r1")
+    assert (found.reason, found.block) == ("evicted", 0)
     assert found.step is not None
     assert found.step <= evicted_in
     assert "big needed" in found.sentence
@@ -147,6 +149,68 @@ def answers(build: Callable[[], World], foreign: bool) -> list[Explanation]:
 def test_answers_do_not_depend_on_other_namespaces(kind: str) -> None:
     """With room for all, what a tenant is told is the same whether or not another tenant sends the same prompts."""
     assert answers(lambda: World(kind, 400), foreign=True) == answers(lambda: World(kind, 400), foreign=False)
+
+
+@pytest.mark.parametrize("kind", ["hash", "radix"])
+def test_answers_do_not_name_other_namespaces_when_they_evict(kind: str) -> None:
+    world = World(kind)
+    mine, yours = Namespace(salt="mine"), Namespace(salt="yours")
+    world.serve("mine-1", list(range(12)), namespace=mine)
+    world.serve("your-secret", [50 + i for i in range(39 * B)], namespace=yours)
+    found = world.serve("mine-2", list(range(12)), namespace=mine)
+    assert found.reason == "evicted"
+    assert "your-secret" not in repr(found)
+    assert "another request needed the room" in found.sentence
+    world = World(kind)
+    world.serve("mine-1", list(range(12)), namespace=mine)
+    world.serve("your-secret", [50 + i for i in range(39 * B)], namespace=yours)
+    request = world.add("mine-2", list(range(12)), namespace=mine)
+    world.step()
+    assert "your-secret needed the room" in explain(request, world.history, operator=True).sentence
+
+
+def test_what_another_namespace_has_lost_it_does_not_have(world: World) -> None:
+    world.serve("foreign", list(range(12)), namespace=Namespace(salt="a"))
+    assert world.cache.reset()
+    world.serve("own", list(range(12)))
+    assert explain("own", world.history, operator=True).reason == "unknown"
+
+
+def test_who_waits_has_not_been_looked_up(world: World) -> None:
+    assert explain(world.add("r1", [1, 2, 3]), world.history).reason == "not_looked_up"
+
+
+def test_an_aborted_request_computes_nothing_any_more() -> None:
+    world = World("radix", max_num_batched_tokens=4)
+    world.add("gone", list(range(16)))
+    world.step()
+    world.scheduler.abort("gone")
+    found = world.serve("r", list(range(16)))
+    assert (found.reason, found.num_tokens) == ("unknown", 4)
+
+
+def test_a_preempted_request_learns_of_its_own_lost_blocks() -> None:
+    """Both decode until the pool is full; the later one is preempted, and its own blocks go to the other."""
+    world = World("hash", num_blocks=9)
+    a, b = (Request(id, [start + i for i in range(12)], max_tokens=20) for id, start in (("a", 0), ("b", 50)))
+    world.scheduler.add(a)
+    world.scheduler.add(b)
+    while b.num_preemptions == 0 or explain(b, world.history).reason != "evicted":
+        world.step()
+    found = explain(b, world.history)
+    assert "a needed the room" in found.sentence
+    assert found.block == found.num_tokens // B
+
+
+def test_a_block_is_remembered_when_its_publisher_is_not() -> None:
+    world = World("hash")
+    world.history.max_requests = 3
+    world.serve("publisher", list(range(12)))
+    world.serve("adopter", list(range(12)))
+    for id in ("x", "y"):
+        world.serve(id, [90 + len(id)] * 9)
+    world.serve("big", [50 + i for i in range(39 * B)])
+    assert world.serve("r", list(range(12))).reason == "evicted"
 
 
 def test_forgotten_requests_are_unknown() -> None:
