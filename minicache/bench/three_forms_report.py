@@ -31,7 +31,8 @@ def _print_arm(arm: Arm, console: Console) -> None:
     for row in arm.rows:
         last = row.answers[-1]
         new = row.prompt_tokens - last.cached_tokens
-        console.print(f"{row.form:<11}  #new-token: {new}, #cached-token: {last.cached_tokens}")
+        line = f"Prefill batch, #new-seq: 1, #new-token: {new}, #cached-token: {last.cached_tokens}"
+        console.print(f"{row.form:<11}  {line}", soft_wrap=True)
     console.print()
     slowest = max(row.median_ttft_ms for row in arm.rows)
     for row in arm.rows:

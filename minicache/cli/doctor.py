@@ -12,13 +12,15 @@ import minicache
 from minicache.cli.console import JsonOption, print_json, stdout
 
 app = typer.Typer(rich_markup_mode=None)
-EXTRAS = ("prompts", "engine", "serve")
+EXTRAS = ("prompts", "engine", "serve", "plots")
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Something a model can run on: `detail` says which device it is, or why it does not work here."""
+    """Something a model can run on (`kind` device) or attend with (attention): `detail` says which it is, or why it does
+    not work here."""
 
+    kind: str
     name: str
     works: bool
     detail: str
@@ -86,17 +88,26 @@ def _backends() -> list[Backend]:
     try:
         import torch
     except ModuleNotFoundError:
-        return [Backend(name, False, "torch is not installed") for name in ("cpu", "cuda", "mps", "triton")]
+        missing = "torch is not installed"
+        devices = [Backend("device", name, False, missing) for name in ("cpu", "cuda", "mps")]
+        return devices + [Backend("attention", name, False, missing) for name in ("torch", "reference", "triton")]
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     triton = _version("triton")
     return [
-        Backend("cpu", True, f"{torch.get_num_threads()} threads"),
-        Backend("cuda", cuda, torch.cuda.get_device_name() if cuda else "torch sees no CUDA device"),
-        Backend("mps", mps, "Apple GPU" if mps else "torch sees no Apple GPU"),
+        Backend("device", "cpu", True, f"{torch.get_num_threads()} threads"),
+        Backend("device", "cuda", cuda, torch.cuda.get_device_name() if cuda else "torch sees no CUDA device"),
+        Backend("device", "mps", mps, "Apple GPU" if mps else "torch sees no Apple GPU"),
+        Backend("attention", "torch", True, "on every device"),
+        Backend("attention", "reference", True, "on every device; slow, for tests"),
         Backend(
+            "attention",
             "triton",
             cuda and triton is not None,
-            "triton is not installed" if triton is None else "runs on the GPU" if cuda else "needs a GPU",
+            "triton is not installed (it exists for Linux)"
+            if triton is None
+            else "runs on the GPU"
+            if cuda
+            else "needs a GPU; for tests its interpreter runs on the CPU with TRITON_INTERPRET=1",
         ),
     ]
 
@@ -141,7 +152,9 @@ def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]
     for extra, packages in findings.packages.items():
         title = f"Packages of minicache[{extra}]" if extra else "Packages of minicache"
         yield title, [(f"  {name}", installed or "missing") for name, installed in packages.items()]
-    yield "Backends", [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in findings.backends]
+    for title, kind in (("Devices", "device"), ("Attention backends", "attention")):
+        found = [backend for backend in findings.backends if backend.kind == kind]
+        yield title, [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in found]
     yield (
         "Models",
         [

@@ -77,6 +77,8 @@ def run_three_forms(model: str | None, cache: CacheChoice, quick: bool, seed: in
     model_store.resolve(settings.model)  # an unknown model is refused before anything is printed
     if not as_json:
         print_header(settings.model, settings.prompt_tokens, stdout())
+    elif quick:
+        stderr().print(f"--quick: a prompt of {settings.prompt_tokens:,} tokens, a tenth of the full length")
     with progress_bar() as report:
         result = three_forms.run(settings, report)
     if as_json:

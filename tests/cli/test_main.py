@@ -162,7 +162,14 @@ def test_doctor_as_json(capsys):
     assert call("doctor", "--json") == 0
     findings = json.loads(capsys.readouterr().out)
     assert findings["minicache"] == minicache.__version__
-    assert [backend["name"] for backend in findings["backends"]] == ["cpu", "cuda", "mps", "triton"]
+    assert [backend["name"] for backend in findings["backends"]] == [
+        "cpu",
+        "cuda",
+        "mps",
+        "torch",
+        "reference",
+        "triton",
+    ]
     assert {"jinja2", "rich", "typer"} <= set(findings["packages"][""])
     assert "torch" in findings["packages"]["engine"]
     assert {"tiny", "smollm2"} <= {model["name"] for model in findings["models"]}
