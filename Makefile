@@ -4,11 +4,13 @@
 # run finds the stamp and starts at once; a changed pyproject.toml is newer than the stamp and installs again.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types layers core-alone tests model docs clean
+.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest docs clean
 
+BUDGET := 10m
 VENV := .venv
 PY := $(VENV)/bin/python
 DEV := $(VENV)/.installed-dev
+OLDEST_TRITON := $(VENV)/triton-3.5.0
 # What the demo needs is part of what development needs.
 ENGINE := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-engine)
 
@@ -23,7 +25,7 @@ test: $(DEV) ## all tests
 	@$(PY) -m minicache model pull smollm2 || echo "Tests that need SmolLM2 will be skipped."
 	$(PY) -m pytest -n auto
 
-check: layers lint types core-alone model tests ## what CI runs
+check: layers lint types core-alone model tests kernels kernels-oldest ## what CI runs
 
 layers: $(DEV) ## imports point one way
 	$(VENV)/bin/lint-imports
@@ -44,17 +46,35 @@ model: $(DEV) ## SmolLM2, into the store
 tests: $(DEV) # with SmolLM2 in the store no test that needs it may be skipped
 	MINICACHE_REQUIRE_MODEL=1 $(PY) -m pytest -n auto
 
+kernels: $(DEV) ## the Triton kernels, compiled for four GPUs; none need be here
+	$(PY) -m minicache kernels check
+
+kernels-oldest: $(OLDEST_TRITON)/.installed ## tests of the kernels with the oldest Triton that is supported
+	PYTHONPATH=$(OLDEST_TRITON) $(PY) -m pytest -n auto tests/kernels
+
+goldens: $(DEV) ## accept the logs of the scenarios as they are now; git shows what changed
+	$(PY) -m tests.sim.goldens
+
+prove: $(DEV) ## look for a case that breaks a law, for a time: make prove BUDGET=10m (or 90s, 1h)
+	$(PY) -m tests.prove --budget $(BUDGET)
+
 docs: $(DEV) ## the site, into site/
 	$(PY) -m mkdocs build --strict
 
 clean: ## everything that these targets made
-	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site proof-failures *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.installed-engine: pyproject.toml
 	@$(call install,engine)
 
 $(DEV): pyproject.toml
 	@$(call install,dev)
+
+# Laid over what .venv has, by being earlier on the path: everything else stays the same. Up to 3.6, Triton's interpreter
+# turns arrays of one element into numbers, which NumPy 2.4 no longer does.
+$(OLDEST_TRITON)/.installed: | $(DEV)
+	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --target $(OLDEST_TRITON) triton==3.5.0 'numpy<2.4'
+	touch $@
 
 # $(1): the extra to install. An interrupted run leaves no stamp, and a .venv without a working pip is made again.
 define install

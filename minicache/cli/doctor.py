@@ -17,8 +17,7 @@ EXTRAS = ("prompts", "engine", "serve", "plots")
 
 @dataclass(frozen=True)
 class Backend:
-    """Something a model can run on (`kind` device) or attend with (attention): `detail` says which it is, or why it does
-    not work here."""
+    """Something a model runs on (`kind` "device") or attends with ("attention"); `detail` is why it works or not."""
 
     kind: str
     name: str

@@ -27,7 +27,9 @@ COMMANDS = {
     "demo": Command("minicache.cli.demo", "A model answers with a prefix cache and without: what it reuses and saves."),
     "doctor": Command("minicache.cli.doctor", "What is installed, what works here, and what to do about each gap."),
     "experiment": Command("minicache.cli.experiment", "Experiments that show what a prefix cache does."),
+    "kernels": Command("minicache.cli.kernels", "What the Triton kernels compile to, and how fast they are on a GPU."),
     "model": Command("minicache.cli.model", "List and pull models."),
+    "sim": Command("minicache.cli.sim", "Scenarios without a model: what a prefix cache does, step by step, and why."),
 }
 ENTRY_POINT_GROUP = "minicache.commands"
 EXTRA_OF_MODULE = {
@@ -37,6 +39,7 @@ EXTRA_OF_MODULE = {
     "safetensors": "engine",
     "torch": "engine",
     "transformers": "engine",
+    "triton": "engine",
     "huggingface_hub": "prompts",
     "tokenizers": "prompts",
     "fastapi": "serve",

@@ -5,7 +5,8 @@
     model.py         the decoder                             what the numbers are
     attention.py     attention over block tables
     kv_cache.py      KVCache: the blocks themselves
-    sampler.py       logits to a token
+    sampler.py       logits to a token, as SamplingParams ask
+    output.py        RequestOutput: tokens, text, log-probabilities
     loader.py        folders to a model                      where weights come from
     model_store.py   names to folders
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from minicache.engine.engine import Engine
     from minicache.engine.engine_config import EngineConfig
     from minicache.engine.output import RequestOutput
-    from minicache.engine.sampler import SamplingParams
+    from minicache.engine.sampling_params import SamplingParams
 
 __all__ = ["Engine", "EngineConfig", "RequestOutput", "SamplingParams"]
 
@@ -27,7 +28,7 @@ _HOME = {
     "Engine": "engine",
     "EngineConfig": "engine_config",
     "RequestOutput": "output",
-    "SamplingParams": "sampler",
+    "SamplingParams": "sampling_params",
 }
 
 

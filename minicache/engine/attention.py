@@ -6,12 +6,14 @@ Shapes: T tokens of the batch, Hq query heads, Hkv key-value heads, D head size,
 from collections.abc import Callable
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from minicache.core.errors import InvalidArgument
 from minicache.engine.batch import Batch
 from minicache.engine.kernels.reference import ReferenceAttention
 from minicache.engine.torch_attention import TorchAttention
+from minicache.engine.triton_support import load_triton_attention, require_triton
 
 
 class Attention(Protocol):
@@ -26,11 +28,22 @@ class Attention(Protocol):
         ...
 
 
-BACKENDS: dict[str, Callable[[], Attention]] = {"torch": TorchAttention, "reference": ReferenceAttention}
+BACKENDS: dict[str, Callable[[], Attention]] = {
+    "torch": TorchAttention,
+    "reference": ReferenceAttention,
+    "triton": load_triton_attention,
+}
 
 
-def attention_backend(name: str) -> Attention:
-    """A fresh backend by name; raises `InvalidArgument` for an unknown one."""
+def attention_backend(
+    name: str, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32, head_dim: int = 1
+) -> Attention:
+    """A fresh backend by name, for tensors of this device, type and head size.
+
+    Raises `InvalidArgument` for an unknown one, `BackendUnavailable` if it cannot compute with such tensors here.
+    """
     if name not in BACKENDS:
         raise InvalidArgument(f"attention must be one of {', '.join(BACKENDS)}, not {name!r}")
+    if name == "triton":
+        require_triton(torch.device(device), dtype, head_dim)
     return BACKENDS[name]()

@@ -5,26 +5,31 @@
               prefix cache           KV cache
           (which block is whose)   (what is in it)
 
-One thread drives an engine: none of its methods may be called while another runs.
+One thread drives it: see `Engine`.
 """
 
 import itertools
-import secrets
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from torch import Tensor
 
 from minicache.core import Namespace, PrefixCache, Request, Scheduler
-from minicache.core.errors import InvalidArgument, RequestTooLong
+from minicache.core.errors import InvalidArgument
 from minicache.core.events import Event
 from minicache.core.request import DEFAULT_NAMESPACE
 from minicache.engine.build import Parts, build_parts
 from minicache.engine.engine_config import EngineConfig
-from minicache.engine.errors import NoTokenizer
+from minicache.engine.intake import Intake, Prompt
+from minicache.engine.loader import with_weights
+from minicache.engine.model_runner import StepResult
+from minicache.engine.one_thread import one_thread
 from minicache.engine.output import OutputStream, RequestOutput
-from minicache.engine.sampler import SamplingParams
-from minicache.text.tokenizer import StreamDecoder, Tokenizer
-
-Prompt = str | Sequence[int]
+from minicache.engine.samples import Samples, sample_id
+from minicache.engine.sampling_params import SamplingParams
+from minicache.text.tokenizer import Tokenizer
 
 
 class Engine:
@@ -32,6 +37,11 @@ class Engine:
 
     Loading raises `UnknownModel`, `UnsupportedModel`, `BrokenModel`, `BackendUnavailable` or `PoolTooSmall`. `events`
     is called with each event of cache and scheduler.
+
+    Threads: one drives an engine. Which one may change from call to call, but while one call runs, another one, be it
+    from another thread or from `events`, raises `EngineBusy` and changes nothing; it does not wait. A server therefore
+    has one thread that steps, and that takes what it is to submit or abort from a queue. Outputs grow in place during
+    `step`: hand copies to other threads.
     """
 
     def __init__(
@@ -57,21 +67,25 @@ class Engine:
         self.runner = parts.runner
         self.eos_tokens = parts.eos_tokens
         self.max_context = parts.max_context
-        self._streams: dict[str, OutputStream] = {}
+        self.busy = threading.Lock()
+        self._samples: dict[str, Samples] = {}  # by the id that was submitted
+        self._streams: dict[str, OutputStream] = {}  # by core request, of which a submitted one has n
         self._params: dict[str, SamplingParams] = {}
         self._numbers = itertools.count(1)
 
+    @one_thread
     def step(self) -> list[RequestOutput]:
-        """Run one batch; returns the output of each request that gained a token or ended. Empty when idle.
+        """Run one batch; returns each answer that gained a token or ended. Empty when idle.
 
         If the model raises, the step is undone, the error passes through, and the next step tries again.
         """
         plan = self.scheduler.schedule()
         with self.scheduler.undo_on_error(plan):
-            sampled = self.runner.run(plan, self._params)
-        finished = self.scheduler.update(plan, sampled)
-        return self._collect(sampled, finished)
+            result = self.runner.run(plan, self._params)
+        finished = self.scheduler.update(plan, result.tokens)
+        return self._collect(result, finished)
 
+    @one_thread
     def submit(
         self,
         prompt: Prompt,
@@ -84,55 +98,82 @@ class Engine:
     ) -> str:
         """Queue a prompt (text or token ids) and return the request's id; nothing is computed before `step`.
 
-        Raises `InvalidArgument` (empty prompt, unknown token, id in use), `RequestTooLong` or `NoTokenizer`; the engine
-        is then as it was before.
+        Raises `InvalidArgument` (empty prompt, unknown token, id in use, parameters that do not fit the model),
+        `RequestTooLong` or `NoTokenizer`; the engine is then as it was before.
         """
-        params = self._params_of(params)
-        tokens = self.encode(prompt)
+        intake = self.intake
+        params, tokens = intake.params(params), intake.encode(prompt)
+        intake.check(params, len(tokens))
         if request_id is None:
-            request_id = next(name for n in self._numbers if (name := f"request-{n}") not in self._streams)
-        if request_id in self._streams:
-            raise InvalidArgument(f"request id {request_id!r} is in use")
-        request = Request(
+            request_id = next(id for n in self._numbers if not self._taken(id := f"request-{n}", params.n))
+        samples = Samples(
             request_id,
             tokens,
-            params.max_tokens,
+            params,
+            intake.end_tokens(params),
+            self.tokenizer,
+            hold=self.scheduler.config.publish_at == "compute",
             namespace=namespace,
             priority=priority,
-            arrival=time.perf_counter(),
             skip_cache_read=skip_cache_read,
-            stop_tokens={*params.stop_tokens, *(() if params.ignore_eos else self.eos_tokens)},
         )
-        self._check_length(request)
-        self.scheduler.add(request)
-        decoder = StreamDecoder(self.tokenizer) if self.tokenizer else None
-        self._streams[request_id] = OutputStream(request, decoder, request.arrival)
-        self._params[request_id] = params
+        if self._taken(request_id, params.n):
+            raise InvalidArgument(f"request id {request_id!r} is in use")
+        for request in samples.queue():  # the first is refused, or none is: all are equally long
+            self.scheduler.add(request)
+        self._samples[request_id] = samples
+        for stream in samples.streams:
+            self._streams[stream.request.id], self._params[stream.request.id] = stream, stream.params
         return request_id
 
+    @one_thread
     def abort(self, request_id: str) -> RequestOutput | None:
         """End a request now; returns what it had, or None if there is no such request (any more)."""
-        stream = self._streams.pop(request_id, None)
-        if stream is None:
+        samples = self._samples.pop(request_id, None)
+        if samples is None:
             return None
-        self._params.pop(request_id)
-        self.scheduler.abort(request_id)
-        output = stream.update(time.perf_counter())
-        output.finish_reason = output.finish_reason or "abort"
-        return output
+        for stream in samples.streams:
+            if stream.output.finished:
+                continue
+            if stream.request not in samples.held and not stream.request.status.is_final:
+                self.scheduler.abort(stream.request.id)
+            stream.update(time.perf_counter(), ended="abort")
+            self._forget(stream)
+        return samples.output
+
+    @one_thread
+    def reset_prefix_cache(self, preempt_running: bool = False) -> bool:
+        """Forget all cached KV. `False`, with nothing changed, while requests run: they hold blocks.
+
+        With `preempt_running` they give theirs up and compute everything anew; their answers stay the same.
+        """
+        return self.scheduler.reset_cache(preempt_running)
+
+    @one_thread
+    def update_weights(self, source: Mapping[str, Tensor] | str | Path) -> None:
+        """Go on with other weights of the same shape: a state dict under Hugging Face names, or a model folder.
+
+        Nothing computed with the old weights is used again: the cache is emptied, and running requests compute their
+        prompt and what they have said so far anew before they go on. Needs memory for both sets of weights for a while.
+        Raises `BrokenModel`, `UnknownModel` or `InvalidArgument`; the old weights then stay.
+        """
+        model = with_weights(self.runner.model, source)
+        self.scheduler.reset_cache(preempt_running=True)
+        self.runner.model = model
 
     def stream(
         self, prompt: Prompt, params: SamplingParams | None = None, **options: object
     ) -> Iterator[RequestOutput]:
         """Submit one prompt and yield its output after each step that changed it. Leaving the loop early aborts it.
 
-        `options` are those of `submit`. Bad input raises at once, not at the first iteration.
+        With n > 1 all answers come, each with its `index`. `options` are those of `submit`. Bad input raises at once,
+        not at the first iteration.
         """
         return self._follow(self.submit(prompt, params, **options))  # type: ignore[arg-type]
 
     def _follow(self, request_id: str) -> Iterator[RequestOutput]:
         try:
-            while request_id in self._streams:
+            while request_id in self._samples:
                 for output in self.step():
                     if output.request_id == request_id:
                         yield output
@@ -144,69 +185,67 @@ class Engine:
     ) -> list[RequestOutput]:
         """Answer a batch of prompts; outputs in the order of the prompts. Requests submitted before are served too.
 
-        If one prompt is refused, or the model raises, none of this batch stays queued.
+        With n > 1 each output is the first answer, and its `choices` all of them. If one prompt is refused, or the
+        model raises, none of this batch stays queued.
         """
         prompts = list(prompts) if not isinstance(prompts, str) else [prompts]
         each = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
         if len(each) != len(prompts):
             raise InvalidArgument(f"{len(prompts)} prompts need as many SamplingParams, not {len(each)}")
-        ids: list[str] = []
-        done: dict[str, RequestOutput] = {}
+        answers: dict[str, RequestOutput] = {}
         try:
             for prompt, chosen in zip(prompts, each, strict=True):
-                ids.append(self.submit(prompt, chosen))
-            while len(done) < len(ids):
-                done.update(
-                    (output.request_id, output)
-                    for output in self.step()
-                    if output.finished and output.request_id in ids
-                )
+                request_id = self.submit(prompt, chosen)
+                answers[request_id] = self._samples[request_id].output
+            while not self._samples.keys().isdisjoint(answers):
+                self.step()
         finally:
-            for request_id in ids:
+            for request_id in answers:
                 self.abort(request_id)
-        return [done[request_id] for request_id in ids]
+        return list(answers.values())
 
     @property
     def has_unfinished(self) -> bool:
-        return self.scheduler.has_unfinished
+        return bool(self._samples)
+
+    @property
+    def intake(self) -> Intake:
+        """What a request is checked against."""
+        return Intake(self.tokenizer, self.runner.model.config.vocab_size, self.max_context, self.eos_tokens)
 
     def encode(self, prompt: Prompt) -> list[int]:
         """Token ids of a prompt, checked against the vocabulary."""
-        if isinstance(prompt, str):
-            if self.tokenizer is None:
-                raise NoTokenizer("the model has no tokenizer: give the prompt as token ids")
-            return self.tokenizer.encode(prompt)
-        if not isinstance(prompt, Iterable):
-            raise InvalidArgument(f"prompt must be text or token ids, not {prompt!r}")
-        vocab_size = self.runner.model.config.vocab_size
-        tokens = list(prompt)
-        for position, token in enumerate(tokens):
-            if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocab_size:
-                raise InvalidArgument(
-                    f"token {token!r} at position {position} is not in the vocabulary of {vocab_size:,}"
-                )
-        return tokens
+        return self.intake.encode(prompt)
 
-    def _params_of(self, params: SamplingParams | None) -> SamplingParams:
-        """The parameters with a seed of their own where they draw and name none."""
-        params = params or SamplingParams()
-        if not isinstance(params, SamplingParams):
-            raise InvalidArgument(f"params must be SamplingParams, not {params!r}")
-        return params if params.seed is not None else params.with_seed(secrets.randbits(63))
+    def _taken(self, request_id: str, n: int) -> bool:
+        """Whether a request of that id with n samples would have a name in common with a live one."""
+        return request_id in self._samples or any(sample_id(request_id, i) in self._streams for i in range(n))
 
-    def _check_length(self, request: Request) -> None:
-        """Refuse what the model was not made for. What the pool cannot hold is refused by the scheduler."""
-        needed = request.num_prompt_tokens + request.max_tokens
-        what = f"a prompt of {request.num_prompt_tokens:,} tokens and max_tokens {request.max_tokens:,}"
-        if needed > self.max_context:
-            raise RequestTooLong(f"{what} exceed the context of {self.max_context:,}")
-
-    def _collect(self, sampled: Iterable[str], finished: Iterable[Request]) -> list[RequestOutput]:
-        """Bring outputs up to date and forget the requests that ended."""
+    def _collect(self, result: StepResult, finished: Iterable[Request]) -> list[RequestOutput]:
+        """Bring answers up to date, end those in which a stop string came, and forget those that ended."""
         now = time.perf_counter()
-        changed = dict.fromkeys([*sampled, *(request.id for request in finished)])
-        outputs = [self._streams[id].update(now) for id in changed if id in self._streams]
-        for output in outputs:
+        for id, told in result.prompt_logprobs.items():
+            if id in self._streams:
+                self._streams[id].tell_prompt(told)
+        changed = dict.fromkeys([*result.tokens, *(request.id for request in finished)])
+        outputs = []
+        for stream in [self._streams[id] for id in changed if id in self._streams]:
+            output = stream.update(now, result.logprobs.get(stream.request.id))
             if output.finished:
-                del self._streams[output.request_id], self._params[output.request_id]
+                if not stream.request.status.is_final:
+                    self.scheduler.finish(stream.request, "stop")
+                self._forget(stream)
+            outputs.append(output)
+            self._go_on(output.request_id)
         return outputs
+
+    def _go_on(self, request_id: str) -> None:
+        """Queue the samples that waited for the prompt to be computed; forget a request whose samples are done."""
+        samples = self._samples[request_id]
+        for request in samples.take_held():
+            self.scheduler.add(request)
+        if samples.finished:
+            del self._samples[request_id]
+
+    def _forget(self, stream: OutputStream) -> None:
+        del self._streams[stream.request.id], self._params[stream.request.id]

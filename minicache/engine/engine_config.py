@@ -1,6 +1,7 @@
 """What an engine is made of: model, cache, memory, device. Checked here, before anything is loaded."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ class EngineConfig:
     `max_context` tokens must go; with neither, enough for two contexts, 1 GiB at most. `block_size` None is the cache's
     own: 16, and 1 for "radix". `profile` says when KV becomes findable and who is preempted: "vllm" or "sglang" (None:
     "sglang" for "radix", else "vllm"). `max_num_batched_tokens` bounds the tokens of one step, `max_num_seqs` the
-    requests in it.
+    requests in it. `attention` None is "triton" on a GPU and "torch" elsewhere, and for float64.
     """
 
     model: str | Path = "tiny"
@@ -34,7 +35,7 @@ class EngineConfig:
     profile: str | None = None
     device: str = "cpu"
     dtype: str | None = None
-    attention: str = "torch"
+    attention: str | None = None
 
     def __post_init__(self) -> None:
         require_one_of("cache", self.cache, CACHE_KINDS)
@@ -66,6 +67,11 @@ class EngineConfig:
     def effective_dtype(self) -> str:
         """float32 on a CPU and on mps, bfloat16 on a GPU, unless the config says otherwise."""
         return self.dtype or ("bfloat16" if self.device.startswith("cuda") else "float32")
+
+    @property
+    def effective_attention(self) -> str:
+        on_gpu = self.device.startswith("cuda") and self.effective_dtype != "float64"
+        return self.attention or ("triton" if on_gpu and find_spec("triton") else "torch")
 
 
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

@@ -29,3 +29,7 @@ class BackendUnavailable(MinicacheError):
 
 class PoolTooSmall(MinicacheError):
     """The KV cache does not fit the memory budget; the message says how many tokens would."""
+
+
+class EngineBusy(MinicacheError):
+    """The engine is in the middle of another call; nothing has changed. One thread drives an engine."""

@@ -4,12 +4,16 @@ Shapes: N blocks, B block size, Hkv key-value heads, D head size, T tokens of a 
 Which block belongs to whom is not known here: that is the prefix cache's business (`minicache.core`).
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from minicache.core.errors import require_int
 from minicache.engine.errors import PoolTooSmall
 from minicache.engine.model_config import ModelConfig
+
+Store = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]  # k, v, k_cache, v_cache, slots
 
 
 class KVCache:
@@ -26,9 +30,11 @@ class KVCache:
         block_size: int,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
+        store: Store | None = None,
     ) -> None:
         self.num_blocks = require_int("num_blocks", num_blocks, 2)
         self.block_size = require_int("block_size", block_size, 1)
+        self._store = store or scatter
         shape = (num_blocks, block_size, config.num_kv_heads, config.head_dim)
         try:
             self.k = [torch.empty(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
@@ -39,8 +45,13 @@ class KVCache:
 
     def write(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> None:
         """Store `k` and `v`, both `(T, Hkv, D)`, at `slots (T,)`; slot = block * B + offset."""
-        self.k[layer].flatten(0, 1).index_copy_(0, slots, k)
-        self.v[layer].flatten(0, 1).index_copy_(0, slots, v)
+        self._store(k, v, self.k[layer], self.v[layer], slots)
+
+
+def scatter(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
+    """Store rows with torch's own kernel: what a `KVCache` does unless it is given another way."""
+    k_cache.flatten(0, 1).index_copy_(0, slots, k)
+    v_cache.flatten(0, 1).index_copy_(0, slots, v)
 
 
 def block_bytes(config: ModelConfig, block_size: int, dtype: torch.dtype) -> int:

@@ -3,16 +3,19 @@
 Shapes: E hidden size, F feed-forward size, V vocabulary, Hq query heads, Hkv key-value heads, D head size.
 """
 
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from minicache.core.errors import InvalidArgument
 from minicache.engine.errors import BrokenModel
 from minicache.engine.layers import Linear, RMSNorm
 from minicache.engine.model import Layer, Model
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.weights import FolderWeights, Weights, read_json
+from minicache.engine.weights import FolderWeights, MemoryWeights, Weights, read_json
 
 
 def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Model:
@@ -51,6 +54,24 @@ def build_model(config: ModelConfig, weights: Weights) -> Model:
     if not config.tie_embeddings:
         head = weights.take("lm_head.weight", config.vocab_size, config.hidden_size)
     return Model(config, embedding, layers, norm, Linear(head))
+
+
+def with_weights(model: Model, source: Mapping[str, Tensor] | str | Path) -> Model:
+    """A model of the same shape, dtype and device with the weights of a state dict (Hugging Face names) or a folder.
+
+    Tensors that no layer asks for are ignored. Raises `BrokenModel`, or as `load_model` does. `model` stays as it is.
+    """
+    if isinstance(source, Mapping):
+        return build_model(model.config, MemoryWeights(source, model.dtype, model.device))
+    if not isinstance(source, str | Path):
+        raise InvalidArgument(f"weights must be a state dict or the path of a model folder, not {source!r}")
+    folder = Path(source)
+    config = load_config(folder)
+    for field in fields(ModelConfig):
+        ours, theirs = getattr(model.config, field.name), getattr(config, field.name)
+        if ours != theirs:
+            raise BrokenModel(f"{folder} holds another model: its {field.name} is {theirs}, the engine's {ours}")
+    return build_model(config, FolderWeights(folder, model.dtype, model.device))
 
 
 def _layer(config: ModelConfig, weights: Weights, prefix: str) -> Layer:

@@ -1,75 +1,97 @@
 """From logits to a token: the likeliest, or one drawn with a seed.
 
-Shapes: R rows that want a token, V vocabulary.
+    logits ─ penalty, bans ─> scores ─ temperature ─> weights ─ filters ─> weights of what is left ─ u ─> token
+
+The order is vLLM's (0.33, `vllm/v1/sample/sampler.py`). Shapes: R rows that want a token, V vocabulary.
 """
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import torch
 from torch import Tensor
 
-from minicache.core.errors import InvalidArgument, require_int
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingParams:
-    """How one request's tokens are chosen, and when it ends. Raises `InvalidArgument`, naming the field.
-
-    `temperature` 0 is greedy. With the same `seed` a request draws the same tokens in any batch; None lets the engine
-    pick one. `stop_tokens` end the output beside the model's own end tokens, which `ignore_eos` switches off.
-    """
-
-    max_tokens: int = 16
-    temperature: float = 0.0
-    seed: int | None = None
-    stop_tokens: tuple[int, ...] = ()
-    ignore_eos: bool = False
-
-    def __post_init__(self) -> None:
-        require_int("max_tokens", self.max_tokens, 1)
-        if isinstance(self.temperature, bool) or not isinstance(self.temperature, int | float):
-            raise InvalidArgument(f"temperature must be a number, not {self.temperature!r}")
-        if not 0 <= self.temperature < math.inf:
-            raise InvalidArgument(f"temperature must be 0 or more, not {self.temperature}")
-        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
-            raise InvalidArgument(f"seed must be an integer or None, not {self.seed!r}")
-        if isinstance(self.stop_tokens, str | bytes) or not isinstance(self.stop_tokens, Iterable):
-            raise InvalidArgument(f"stop_tokens must be a list of token ids, not {self.stop_tokens!r}")
-        object.__setattr__(self, "stop_tokens", tuple(self.stop_tokens))
-        for token in self.stop_tokens:
-            require_int("each of stop_tokens", token, 0)
-
-    def with_seed(self, seed: int) -> "SamplingParams":
-        return replace(self, seed=seed)
+from minicache.engine.sampling_params import SamplingParams
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One row's choice: its request's parameters, and the position the new token will have in the sequence."""
+    """One row's choice: its request's parameters, and the position the new token will have in the sequence.
+
+    `seen` are the tokens that the repetition penalty bears on, `banned` those that may not come yet. Both are ids in
+    the vocabulary; `seen` may name one twice.
+    """
 
     params: SamplingParams
     position: int
+    seen: Sequence[int] = ()
+    banned: Collection[int] = ()
+
+    @property
+    def takes_the_likeliest(self) -> bool:
+        """Whether the token is simply the row's argmax."""
+        return self.params.temperature == 0 and self.params.repetition_penalty == 1 and not self.banned
 
 
 def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
     """One token for each row of `logits (R, V)`. A row's token depends on nothing but the row and its `Draw`."""
     tokens: list[int] = logits.argmax(-1).tolist()
-    for row, (params, position) in enumerate((draw.params, draw.position) for draw in draws):
-        if params.temperature > 0:
-            tokens[row] = draw_token(logits[row], params.temperature, uniform(params.seed or 0, position))
+    for row, draw in enumerate(draws):
+        if not draw.takes_the_likeliest:
+            tokens[row] = choose(logits[row], draw)
     return tokens
 
 
-def draw_token(logits: Tensor, temperature: float, u: float) -> int:
-    """The token at quantile `u` of softmax(`logits (V,)` / temperature), in float64 so that all devices agree."""
-    scaled = logits.to("cpu", torch.float64)
-    scaled = (scaled - scaled.max()) / temperature
-    cumulative = scaled.exp().cumsum(0)
+def choose(logits: Tensor, draw: Draw) -> int:
+    """The token of one row `(V,)`, computed in float64 on the CPU so that all devices agree."""
+    params = draw.params
+    scores = penalised(logits.cpu().double(), draw.seen, params.repetition_penalty)
+    scores[list(draw.banned)] = -torch.inf
+    if params.temperature == 0:
+        return int(scores.argmax())
+    weights = ((scores - scores.max()) / params.temperature).exp()  # (V,), the largest is 1
+    if params.filters:
+        weights = filtered(weights, params)
+    return at_quantile(weights, uniform(params.seed or 0, draw.position))
+
+
+def penalised(scores: Tensor, seen: Sequence[int], penalty: float) -> Tensor:
+    """A copy of `scores (V,)` in which tokens already seen are less likely, by CTRL's rule (arXiv 1909.05858)."""
+    scores = scores.clone()
+    if penalty != 1:
+        ids = torch.tensor(seen, dtype=torch.int64)
+        values = scores[ids]
+        scores[ids] = torch.where(values > 0, values / penalty, values * penalty)
+    return scores
+
+
+def filtered(weights: Tensor, params: SamplingParams) -> Tensor:
+    """`weights (V,)` with 0 for what does not pass.
+
+    Ranked from the likeliest down (equals by id), each filter keeps a beginning, so that a length says it all.
+    """
+    ranked, ids = weights.sort(descending=True, stable=True)
+    keep = int((ranked >= params.min_p * ranked[0]).sum())
+    if params.top_k:
+        keep = min(keep, params.top_k)
+    if params.top_p < 1:
+        mass = ranked[:keep].cumsum(0)
+        keep = 1 + int((mass < params.top_p * mass[-1]).sum())
+    kept = torch.zeros_like(weights)
+    kept[ids[:keep]] = ranked[:keep]
+    return kept
+
+
+def at_quantile(weights: Tensor, u: float) -> int:
+    """The token at quantile `u` in [0, 1) of the distribution that `weights (V,)` are proportional to.
+
+    Tokens stand in the order of their ids, not of their weights: the last bits of two nearly equal weights, which
+    another batch may change, then move a boundary by as little, and exchange nothing.
+    """
+    cumulative = weights.cumsum(0)
     token = int(torch.searchsorted(cumulative, u * cumulative[-1], right=True))
-    return min(token, len(logits) - 1)
+    return token if token < len(weights) else int(weights.nonzero()[-1])
 
 
 def uniform(seed: int, position: int) -> float:

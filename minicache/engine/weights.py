@@ -52,7 +52,7 @@ class FolderWeights:
 
 
 class MemoryWeights:
-    """A plain mapping of tensors, for models made in code."""
+    """A mapping of tensors, for models made in code. They are copied: who made them may go on training them."""
 
     def __init__(self, tensors: Mapping[str, Tensor], dtype: torch.dtype, device: torch.device | str = "cpu") -> None:
         self.tensors, self.dtype, self.device = tensors, dtype, device
@@ -63,7 +63,10 @@ class MemoryWeights:
     def take(self, name: str, *shape: int) -> Tensor:
         if name not in self.tensors:
             raise BrokenModel(f"the weights lack {name}, which the config asks for")
-        return checked(self.tensors[name], name, shape).to(self.device, self.dtype)
+        tensor = self.tensors[name]
+        if not isinstance(tensor, Tensor):
+            raise BrokenModel(f"{name} must be a tensor, not {type(tensor).__name__}")
+        return checked(tensor, name, shape).detach().to(self.device, self.dtype, copy=True)
 
 
 def checked(tensor: Tensor, what: str, shape: tuple[int, ...]) -> Tensor:

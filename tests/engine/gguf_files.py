@@ -1,4 +1,4 @@
-"""A small GGUF file of a Llama, as llama.cpp's converter would write it."""
+"""A small GGUF file of each family, as llama.cpp's converter would write it."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from minicache.engine.tiny import byte_letters, random_weights
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MERGES = ["Ġ t", "h e", "Ġt he", "1 2"]
 TOKENS = [*CONTROL, *byte_letters(), *(merge.replace(" ", "") for merge in MERGES)]
-HEADS, KV_HEADS, HEAD_DIM, LAYERS = 4, 2, 8, 2
+HEADS, KV_HEADS, HEAD_DIM, LAYERS = 4, 2, 8, 2  # row order is changed in a Llama's q and k only
 TEMPLATE = "{% for message in messages %}<|im_start|>{{ message['content'] }}<|im_end|>{% endfor %}"
 
 
-def config() -> ModelConfig:
+def config(family: str = "llama", tied: bool = True) -> ModelConfig:
     return ModelConfig(
-        family="llama",
+        family=family,
         vocab_size=len(TOKENS),
         hidden_size=HEADS * HEAD_DIM,
         intermediate_size=64,
@@ -30,7 +30,9 @@ def config() -> ModelConfig:
         max_positions=128,
         rms_norm_eps=1e-5,
         rope_theta=10000.0,
-        tie_embeddings=True,
+        tie_embeddings=tied,
+        qkv_bias=family == "qwen2",
+        qk_norm=family == "qwen3",
     )
 
 
@@ -42,16 +44,20 @@ def interleaved(rows: torch.Tensor, heads: int) -> torch.Tensor:
     )
 
 
-def write_gguf(path: Path, *, architecture: str = "llama", words: str = "smollm") -> dict[str, torch.Tensor]:
+def write_gguf(
+    path: Path, *, family: str = "llama", tied: bool = True, architecture: str | None = None, words: str = "smollm"
+) -> dict[str, torch.Tensor]:
     """Write the file; returns the weights under Hugging Face names, in Hugging Face's order."""
-    shape, weights = config(), random_weights(config(), seed=2)
-    writer = gguf.GGUFWriter(path, architecture)
+    shape = config(family, tied)
+    weights = random_weights(shape, seed=2)
+    writer = gguf.GGUFWriter(path, architecture or family)
     writer.add_block_count(shape.num_layers)
     writer.add_context_length(shape.max_positions)
     writer.add_embedding_length(shape.hidden_size)
     writer.add_feed_forward_length(shape.intermediate_size)
     writer.add_head_count(shape.num_heads)
     writer.add_head_count_kv(shape.num_kv_heads)
+    writer.add_key_length(shape.head_dim)
     writer.add_layer_norm_rms_eps(shape.rms_norm_eps)
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_tokenizer_model("gpt2")
@@ -71,7 +77,7 @@ def write_gguf(path: Path, *, architecture: str = "llama", words: str = "smollm"
         else:
             role = names[name.rpartition(".")[0]]
             name = f"{role}.weight"
-        if role in ("attn_q", "attn_k"):
+        if family == "llama" and role in ("attn_q", "attn_k"):
             values = interleaved(values, HEADS if role == "attn_q" else KV_HEADS)
         if role == "ffn_gate":
             quantized = gguf.quants.quantize(values.numpy(), gguf.GGMLQuantizationType.Q8_0)

@@ -42,7 +42,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "llama-untied": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "tie_word_embeddings": False},
     "llama-bias": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "attention_bias": True},
     "llama3": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rope_scaling": LLAMA3_ROPE},
+    "llama3-parameters": {  # as transformers 5 writes it
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "rope_parameters": LLAMA3_ROPE | {"rope_theta": 500.0},
+    },
     "qwen2": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "head_dim": 8, "tie_word_embeddings": True},
+    "qwen2-untied": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "head_dim": 8},
+    "qwen3-tied": {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "tie_word_embeddings": True},
     "qwen3": {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "tie_word_embeddings": False},
 }
 

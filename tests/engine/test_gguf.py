@@ -15,17 +15,23 @@ from minicache.text.tokenizer import HubTokenizer
 from tests.engine.gguf_files import TEMPLATE, config, write_gguf
 from tests.engine.small_models import run_chunks
 
+Converted = tuple[Path, dict[str, torch.Tensor]]
+
+
+def convert_one(folder: Path, family: str, tied: bool) -> Converted:
+    weights = write_gguf(folder / "model.gguf", family=family, tied=tied)
+    target = folder / "folder"
+    target.mkdir()
+    convert(folder / "model.gguf", target)
+    return target, weights
+
 
 @pytest.fixture
-def converted(tmp_path: Path) -> tuple[Path, dict[str, torch.Tensor]]:
-    weights = write_gguf(tmp_path / "model.gguf")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    convert(tmp_path / "model.gguf", folder)
-    return folder, weights
+def converted(tmp_path: Path) -> Converted:
+    return convert_one(tmp_path, "llama", tied=True)
 
 
-def test_weights_come_back_in_order(converted: tuple[Path, dict[str, torch.Tensor]]) -> None:
+def test_weights_come_back_in_order(converted: Converted) -> None:
     folder, weights = converted
     stored = FolderWeights(folder, torch.float32)
     assert set(stored) == set(weights)
@@ -34,17 +40,20 @@ def test_weights_come_back_in_order(converted: tuple[Path, dict[str, torch.Tenso
         torch.testing.assert_close(stored.take(name, *values.shape), values, rtol=0, atol=0.01 if quantized else 0)
 
 
-def test_the_model_runs_as_before(converted: tuple[Path, dict[str, torch.Tensor]]) -> None:
-    folder, weights = converted
-    assert load_config(folder) == config()
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_the_model_runs_as_before(tmp_path: Path, family: str, tied: bool) -> None:
+    folder, weights = convert_one(tmp_path, family, tied)
+    shape = config(family, tied)
+    assert load_config(folder) == shape
     gates = FolderWeights(folder, torch.float32)
     weights |= {name: gates.take(name, *weights[name].shape) for name in weights if "gate_proj" in name}
     tokens = list(range(0, 200, 7))
-    expected = run_chunks(build_model(config(), MemoryWeights(weights, torch.float32)), tokens, [len(tokens)])
+    expected = run_chunks(build_model(shape, MemoryWeights(weights, torch.float32)), tokens, [len(tokens)])
     torch.testing.assert_close(run_chunks(load_model(folder), tokens, [len(tokens)]), expected)
 
 
-def test_the_tokenizer_merges_and_splits(converted: tuple[Path, dict[str, torch.Tensor]]) -> None:
+def test_the_tokenizer_merges_and_splits(converted: Converted) -> None:
     tokenizer = HubTokenizer(converted[0])
     text = "<|im_start|>in the 12, é<|im_end|>"
     tokens = tokenizer.encode(text)

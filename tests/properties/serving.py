@@ -1,32 +1,34 @@
 """Serving a workload with a real, tiny model, so that runs with different caches can be compared.
 
-The model is random, float64, with asymmetric heads (4 query heads over 2 key-value heads): its logits depend on every
-token and position before them. The KV cache is filled with NaN at first, so that whatever was never computed shows.
+The models are random, float64, with asymmetric heads (4 query heads over 2 key-value heads): their logits depend on
+every token and position before them. The KV cache is filled with NaN at first, so that whatever was never computed
+shows. A token is a byte, so that stop strings can be made of tokens.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache as cached
 
 import torch
 
-from minicache.core import EventStream, PrefixCache, Request, Scheduler, SchedulerConfig, StepPlan
+from minicache.core import EventStream, PrefixCache, Scheduler, SchedulerConfig, StepPlan
 from minicache.core.events import BlocksEvicted, Event, NodesEvicted, RequestAdmitted, RequestPreempted
+from minicache.engine import Engine, RequestOutput, SamplingParams
 from minicache.engine.attention import TorchAttention
+from minicache.engine.build import Parts
 from minicache.engine.kv_cache import KVCache
 from minicache.engine.loader import build_model
+from minicache.engine.logprobs import TokenLogprobs
 from minicache.engine.model import Model
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.model_runner import ModelRunner
-from minicache.engine.sampler import SamplingParams
+from minicache.engine.model_runner import ModelRunner, StepResult
 from minicache.engine.tiny import random_weights
 from minicache.engine.weights import MemoryWeights
+from minicache.text.tokenizer import ByteTokenizer
 
 VOCABULARY = 12
 CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -39,25 +41,29 @@ CONFIG = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
 }
+FAMILIES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One request of a workload: it arrives before step `arrives`."""
+    """One request of a workload: it arrives before step `arrives`. Its seed is in `params`."""
 
     tokens: tuple[int, ...]
-    max_tokens: int
+    params: SamplingParams
     arrives: int = 0
     priority: int = 0
-    temperature: float = 0.0
 
 
 @dataclass
 class Run:
-    """What came out: tokens by request, logits by request and position, and what happened on the way."""
+    """What came out. Tokens are by core request: `r0` is prompt 0, `r0/1` its second answer; logits are by core request
+    and the position of the token drawn from them, once for each time they were computed."""
 
+    outputs: dict[str, RequestOutput] = field(default_factory=dict)
     tokens: dict[str, list[int]] = field(default_factory=dict)
-    logits: dict[tuple[str, int], torch.Tensor] = field(default_factory=dict)
+    aborted: set[str] = field(default_factory=set)
+    logits: dict[tuple[str, int], list[torch.Tensor]] = field(default_factory=lambda: defaultdict(list))
+    events: list[Event] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
 
 
@@ -65,32 +71,47 @@ class ModelFailed(Exception):
     """Raised on purpose in the middle of a step."""
 
 
-# Called with the scheduler and the plan of a step: before the model runs, and after it. May abort requests, or raise.
-Disturbance = Callable[[Scheduler, StepPlan, str], None]
+# Called in each step: before the model runs, and after it (both in the middle of the step, with its plan: may raise
+# `ModelFailed`, or abort at the scheduler), and between two steps (without a plan: may call the engine).
+Disturbance = Callable[[Engine, StepPlan | None, str], None]
 
 
 @cached
-def tiny_model() -> Model:
-    config = ModelConfig.from_hf(CONFIG)
-    return build_model(config, MemoryWeights(random_weights(config, seed=7, dtype=torch.float64), torch.float64))
+def weights(family: str, seed: int = 7) -> dict[str, torch.Tensor]:
+    return random_weights(shape(family), seed, dtype=torch.float64)
+
+
+@cached
+def tiny_model(family: str = "llama", seed: int = 7) -> Model:
+    return build_model(shape(family), MemoryWeights(weights(family, seed), torch.float64))
+
+
+def shape(family: str) -> ModelConfig:
+    return ModelConfig.from_hf({**CONFIG, "architectures": [FAMILIES[family]]})
 
 
 class RecordingRunner(ModelRunner):
-    """Keeps the logits from which each token was drawn; a position computed twice must give the same."""
+    """Keeps the logits from which each token was drawn, and disturbs the run."""
 
-    def __init__(self, cache: PrefixCache, run: Run) -> None:
-        model = tiny_model()
+    def __init__(self, model: Model, cache: PrefixCache, run: Run, disturb: Callable[[StepPlan, str], None]) -> None:
         kv_cache = KVCache(model.config, cache.capacity + 1, cache.block_size, torch.float64, torch.device("cpu"))
         for layer in (*kv_cache.k, *kv_cache.v):
             layer.fill_(torch.nan)
         super().__init__(model, kv_cache, TorchAttention())
         self.recorded = run
+        self.disturb = disturb
 
-    def logits(self, plan: StepPlan) -> torch.Tensor:
-        logits = super().logits(plan)
+    def run(self, plan: StepPlan, params: Mapping[str, SamplingParams]) -> StepResult:
+        self.disturb(plan, "before")
+        result = super().run(plan, params)
+        self.disturb(plan, "after")
+        return result
+
+    def logits(self, plan: StepPlan, hidden: torch.Tensor) -> torch.Tensor:
+        logits = super().logits(plan, hidden)
         sampling = [item for item in plan.scheduled if item.samples]
         for item, row in zip(sampling, logits, strict=True):
-            self.recorded.logits[item.request.id, item.request.num_tokens] = row
+            self.recorded.logits[item.request.id, item.request.num_tokens].append(row)
         return logits
 
 
@@ -99,42 +120,113 @@ def serve(
     make_cache: Callable[[EventStream], PrefixCache],
     config: SchedulerConfig,
     disturb: Disturbance = lambda *_: None,
+    family: str = "llama",
+    run: Run | None = None,
 ) -> Run:
-    """Serve all prompts to their ends, checking the cache after every call; every block is free in the end."""
-    run = Run()
-    events = EventStream(lambda event: _count(event, run.seen))
+    """Serve all prompts to their ends, checking the cache in and after every step; every block is free in the end.
+
+    What comes out is written to `run`, if given, as it comes: there is something to look at if serving breaks off.
+    """
+    run = Run() if run is None else run
+    events = EventStream(lambda event: _record(event, run))
     cache = make_cache(events)
     scheduler = Scheduler(cache, config, events=events)
-    runner = RecordingRunner(cache, run)
-    params = {f"r{i}": SamplingParams(p.max_tokens, p.temperature, seed=i) for i, p in enumerate(prompts)}
-    waiting = sorted(enumerate(prompts), key=lambda pair: pair[1].arrives)
-    requests = []
-    while waiting or scheduler.has_unfinished:
-        while waiting and (waiting[0][1].arrives <= scheduler.step or not scheduler.has_unfinished):
-            index, prompt = waiting.pop(0)
-            request = Request(f"r{index}", prompt.tokens, prompt.max_tokens, priority=prompt.priority, arrival=index)
-            scheduler.add(request)
-            requests.append(request)
-        plan = scheduler.schedule()
+
+    def within_a_step(plan: StepPlan, when: str) -> None:
         cache.check()
+        run.seen["shared blocks"] += shared_blocks(plan)
+        disturb(engine, plan, when)
+
+    runner = RecordingRunner(tiny_model(family), cache, run, within_a_step)
+    engine = Engine.from_parts(Parts(runner, cache, scheduler, ByteTokenizer(), frozenset(), CONFIG_CONTEXT))
+    waiting = sorted(enumerate(prompts), key=lambda pair: pair[1].arrives)
+    while waiting or engine.has_unfinished:
+        while waiting and (waiting[0][1].arrives <= scheduler.step or not engine.has_unfinished):
+            index, prompt = waiting.pop(0)
+            engine.submit(prompt.tokens, prompt.params, request_id=f"r{index}", priority=prompt.priority)
+            run.outputs[f"r{index}"] = engine._samples[f"r{index}"].output
         try:
-            with scheduler.undo_on_error(plan):
-                disturb(scheduler, plan, "before")
-                sampled = runner.run(plan, params)
-                disturb(scheduler, plan, "after")
+            engine.step()
         except ModelFailed:
             run.seen["failures"] += 1
-        else:
-            scheduler.update(plan, sampled)
+        for request_id in [id for id, samples in engine._samples.items() if lost(samples.streams)]:
+            engine.abort(request_id)
+        disturb(engine, None, "between")
         cache.check()
         assert scheduler.step < 5_000, "the workload never ends"
     assert cache.num_free == cache.capacity, "blocks leaked"
     assert cache.reset()
-    run.tokens = {request.id: list(request.output) for request in requests}
+    assert not engine._streams
+    assert not engine._params
+    for request_id, output in run.outputs.items():
+        for choice in output.choices:
+            name = request_id if choice.index == 0 else f"{request_id}/{choice.index}"
+            run.tokens[name] = choice.token_ids
+            if choice.finish_reason == "abort":
+                run.aborted.add(name)
+    run.seen["aborts"] = len(run.aborted)
     return run
 
 
-def _count(event: Event, seen: Counter[str]) -> None:
+CONFIG_CONTEXT = CONFIG["max_position_embeddings"]
+
+
+def lost(streams: Sequence[object]) -> bool:
+    """Whether the scheduler has dropped a request of these behind the engine's back."""
+    return any(s.request.finish_reason == "abort" and not s.output.finished for s in streams)
+
+
+def shared_blocks(plan: StepPlan) -> int:
+    """Blocks that stand in more than one table of a step."""
+    return sum(count > 1 for count in Counter(block for item in plan.scheduled for block in item.block_table).values())
+
+
+def assert_same(run: Run, control: Run) -> None:
+    """The same tokens from the same logits, and the same told about them; of an aborted answer as far as it came."""
+    for request, output in control.tokens.items():
+        got = run.tokens[request]
+        assert got == (output[: len(got)] if request in run.aborted else output), request
+    for key, computed in run.logits.items():
+        for row in computed:
+            assert not row.isnan().any(), f"{key} has read KV that was never computed"
+            torch.testing.assert_close(row, control.logits[key][0], rtol=0, atol=1e-9)
+    for request_id, output in run.outputs.items():
+        for ours, theirs in zip(output.choices, control.outputs[request_id].choices, strict=True):
+            whole = ours.finish_reason != "abort"
+            if whole:
+                assert (ours.text, ours.finish_reason) == (theirs.text, theirs.finish_reason)
+                assert ours.stop_reason == theirs.stop_reason
+            assert_same_logprobs(ours.logprobs, theirs.logprobs, whole)
+            assert_same_logprobs(ours.prompt_logprobs, theirs.prompt_logprobs, whole)
+
+
+Told = Sequence[TokenLogprobs | None] | None
+
+
+def assert_same_logprobs(ours: Told, theirs: Told, whole: bool = True) -> None:
+    if ours is None or theirs is None:
+        assert ours is theirs
+        return
+    assert not whole or len(ours) == len(theirs)
+    for one, other in zip(ours, theirs[: len(ours)], strict=True):
+        if one is None or other is None:
+            assert one is other
+            continue
+        for a, b in zip((one.chosen, *one.top), (other.chosen, *other.top), strict=True):
+            assert a.token_id == b.token_id
+            assert abs(a.logprob - b.logprob) < 1e-9
+
+
+def require(seen: Counter[str], *what: str) -> None:
+    """A law about what never happened says nothing: everything in `what` must have been seen."""
+    print(dict(sorted(seen.items())))
+    missing = [kind for kind in what if not seen[kind]]
+    assert not missing, f"no {', '.join(missing)}: {dict(seen)}"
+
+
+def _record(event: Event, run: Run) -> None:
+    run.events.append(event)
+    seen = run.seen
     match event:
         case RequestAdmitted():
             seen["hits"] += event.num_cached_tokens > 0

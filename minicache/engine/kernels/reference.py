@@ -1,7 +1,10 @@
-"""Paged attention as its definition: one query, one head, one key at a time. Slow and obvious: the oracle of tests.
+"""Each kernel as its definition: one token, one head, one key at a time. Slow and obvious: the oracle of tests.
 
-Shapes: T tokens, Hq query heads, Hkv key-value heads, D head size, N blocks, B block size.
+Shapes: T tokens, S sequences, Hq query heads, Hkv key-value heads, D head size, N blocks, B block size, c context,
+        K splits of a context.
 """
+
+import math
 
 import torch
 from torch import Tensor
@@ -36,3 +39,30 @@ def attend_one(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     scores = keys.double() @ query.double() / query.numel() ** 0.5  # (c,)
     weights = torch.exp(scores - scores.max())
     return (weights / weights.sum()) @ values.double()
+
+
+def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
+    """Store `k` and `v (T, Hkv, D)` at `slots (T,)` of the caches `(N, B, Hkv, D)`."""
+    for token, slot in enumerate(slots.tolist()):
+        block, offset = divmod(slot, k_cache.shape[1])
+        k_cache[block, offset] = k[token]
+        v_cache[block, offset] = v[token]
+
+
+def decode_split(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """What one split finds: attention to its own keys, and log2 of the sum of their exponentials."""
+    scores = keys.double() @ query.double() / query.numel() ** 0.5  # (keys of the split,)
+    return attend_one(query, keys, values), torch.logsumexp(scores, 0) / math.log(2)
+
+
+def merge_splits(partials: Tensor, lse: Tensor) -> Tensor:
+    """Attention to all keys, of `partials (K, D)` and `lse (K,)` of the splits: `(D,)`."""
+    weights = torch.exp2(lse.double() - lse.double().max())
+    return (weights / weights.sum()) @ partials.double()
+
+
+def paged_decode(query: Tensor, keys: Tensor, values: Tensor, split_length: int) -> Tensor:
+    """Attention of one `query (D,)` over `keys` and `values (c, D)`, `split_length` keys at a time: `(D,)`."""
+    parts = zip(keys.split(split_length), values.split(split_length), strict=True)
+    partials, lse = zip(*(decode_split(query, *part) for part in parts), strict=True)
+    return merge_splits(torch.stack(partials), torch.stack(lse))

@@ -1,0 +1,138 @@
+"""`minicache sim`: scenarios without a model: what a prefix cache does, step by step, and why."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minicache.cli.console import JsonOption
+from minicache.core.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from minicache.sim.scenario import Kind
+    from minicache.sim.timeline import Timeline
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+class CacheChoice(StrEnum):
+    hash = "hash"
+    radix = "radix"
+    both = "both"
+
+
+ScenarioArgument = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A name from `minicache sim list`, a file .toml, or a log .jsonl.")
+]
+CacheOption = Annotated[
+    CacheChoice | None,
+    typer.Option(help="The hash chain, the radix tree, or both; what the scenario says.", show_default=False),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: cache.num_blocks=64.", show_default=False),
+]
+
+
+@app.callback()
+def sim() -> None:
+    """Scenarios without a model: what a prefix cache does, step by step, and why."""
+
+
+@app.command("list")
+def list_command(as_json: JsonOption = False) -> None:
+    """The scenarios that come with minicache, grouped by what they teach."""
+    from minicache.cli import sim_report
+
+    sim_report.print_list(as_json)
+
+
+@app.command("run")
+def run_command(
+    scenario: ScenarioArgument,
+    cache: CacheOption = None,
+    settings: SetOption = None,
+    plain: Annotated[bool, typer.Option("--plain", help="One sentence per event: all that a screen shows.")] = False,
+    as_json: JsonOption = False,
+    events: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the event log into this file, too.", show_default=False)
+    ] = None,
+    redact: Annotated[bool, typer.Option("--redact", help="Show and write hashes in the place of tokens.")] = False,
+) -> None:
+    """Run a scenario and say what came of it. Times are modelled.
+
+    Exit status 1 if the figures are not those that the scenario expects.
+    """
+    from minicache.cli import sim_report
+    from minicache.sim.redact import redacted
+
+    if plain and as_json:
+        raise InvalidArgument("--plain and --json: give one of them")
+    timelines = load(scenario, cache, settings)
+    unchanged = not settings
+    shown = {kind: redacted(timeline) for kind, timeline in timelines.items()} if redact else timelines
+    if events is not None:
+        sim_report.write_logs(shown, events)
+    wrong = sim_report.mismatches_of(timelines) if unchanged else []
+    if as_json:
+        sim_report.print_json_of(shown, wrong)
+    elif plain:
+        sim_report.print_plain(shown)
+    else:
+        sim_report.print_summary(shown)
+    for sentence in wrong:
+        sim_report.complain(sentence)
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command("explain")
+def explain_command(
+    scenario: ScenarioArgument,
+    request: Annotated[str | None, typer.Option(help="The request of this id.", show_default=False)] = None,
+    block: Annotated[int | None, typer.Option(help="The block of this id.", show_default=False)] = None,
+    event: Annotated[int | None, typer.Option(help="The event of this number.", show_default=False)] = None,
+    at: Annotated[
+        int | None, typer.Option(metavar="EVENT", help="As things stand after this event.", show_default=False)
+    ] = None,
+    cache: CacheOption = None,
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Why it was so: the rule, what would have made it different, and the function that decided."""
+    from minicache.cli import sim_report
+    from minicache.sim import explainer
+
+    if sum(subject is not None for subject in (request, block, event)) != 1:
+        raise InvalidArgument("say what to explain: one of --request, --block and --event")
+    explained = {}
+    for kind, timeline in load(scenario, cache, settings).items():
+        if at is not None:
+            timeline.require(at)
+        if request is not None:
+            explained[kind] = explainer.explain_request(timeline, request, at)
+        elif block is not None:
+            explained[kind] = explainer.explain_block(timeline, block, at)
+        elif event is not None:
+            explained[kind] = explainer.explain_event(timeline, event)
+    sim_report.print_explained(explained, as_json)
+
+
+def load(name: str, cache: CacheChoice | None, settings: list[str] | None) -> "dict[Kind, Timeline]":
+    """The run or runs of a scenario or of a recorded log, by kind of cache."""
+    from minicache.sim.library import find_scenario
+    from minicache.sim.lock_step import run_both
+    from minicache.sim.recorded import read_recorded
+    from minicache.sim.timeline import Timeline
+
+    if name.endswith(".jsonl"):
+        if cache is not None or settings:
+            raise InvalidArgument(f"{name} is a recorded run: --cache and --set can change nothing any more")
+        timeline = read_recorded(Path(name))
+        return {timeline.kind: timeline}
+    scenario = find_scenario(name, settings or ())
+    if cache is CacheChoice.both or (cache is None and len(scenario.kinds) == 2):
+        return run_both(scenario)
+    kind: Kind = scenario.kinds[0] if cache is None else "hash" if cache is CacheChoice.hash else "radix"
+    return {kind: Timeline.record(scenario, kind)}

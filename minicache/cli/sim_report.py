@@ -1,0 +1,195 @@
+"""What `minicache sim` prints."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from minicache.cli.console import print_json, stdout
+from minicache.core.errors import InvalidArgument
+from minicache.core.event_log import to_json
+from minicache.sim.cost_model import CostModel
+from minicache.sim.expect import mismatches
+from minicache.sim.explainer import Explained
+from minicache.sim.library import find_scenario, scenario_names
+from minicache.sim.lock_step import partings, report
+from minicache.sim.recorded import write_recorded
+from minicache.sim.scenario import GROUPS, Kind
+from minicache.sim.summary import RATES, Summary
+from minicache.sim.timeline import Timeline
+from minicache.sim.transcript import transcript
+
+Timelines = Mapping[Kind, Timeline]
+
+
+def complain(sentence: str) -> None:
+    print(f"minicache: {sentence}", file=sys.stderr)
+
+
+def print_list(as_json: bool) -> None:
+    scenarios = sorted(map(find_scenario, scenario_names()), key=lambda s: (GROUPS.index(s.group), s.name))
+    if as_json:
+        print_json(
+            [
+                {"name": s.name, "title": s.title, "group": s.group, "caches": list(s.kinds), "story": s.story}
+                for s in scenarios
+            ]
+        )
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for group, members in groupby(scenarios, key=lambda s: s.group):
+        table.add_row(group, "", style="bold")
+        for scenario in members:
+            table.add_row(f"  {scenario.name}", scenario.title)
+    stdout().print(table)
+    stdout().print("\n`minicache sim run NAME` runs one; with --plain it tells every event.")
+
+
+def summary_of(timeline: Timeline) -> Summary:
+    summary = Summary(timeline.settings["block_size"])
+    summary.apply_all(timeline.events)
+    return summary
+
+
+def mismatches_of(timelines: Timelines) -> list[str]:
+    """What is not as the scenario expects, of every run."""
+    return [
+        f"{kind}: {sentence}"
+        for kind, timeline in timelines.items()
+        if timeline.scenario is not None and kind in timeline.scenario.expect
+        for sentence in mismatches(timeline.scenario.expect[kind], summary_of(timeline))
+    ]
+
+
+def write_logs(timelines: Timelines, path: Path) -> None:
+    """One log; two runs go into two files, FILE.hash.jsonl and FILE.radix.jsonl."""
+    if not path.parent.is_dir():
+        raise InvalidArgument(f"--events {path}: there is no folder {path.parent}")
+    for kind, timeline in timelines.items():
+        name = path if len(timelines) == 1 else path.with_name(f"{path.stem}.{kind}{path.suffix or '.jsonl'}")
+        write_recorded(timeline, name)
+
+
+def print_json_of(timelines: Timelines, wrong: list[str]) -> None:
+    """`{scenario, cache, events, requests, summary}`; two runs are two such objects, and where they part."""
+    runs = [_run_json(kind, timeline) for kind, timeline in timelines.items()]
+    result: dict[str, Any]
+    if len(runs) == 1:
+        result = runs[0]
+    else:
+        found = [parting.to_json() for parting in partings(dict(timelines))]
+        result = {"scenario": runs[0]["scenario"], "runs": runs, "partings": found}
+    result["mismatches"] = wrong
+    json.dump(result, sys.stdout, ensure_ascii=False)
+    print()
+
+
+def _run_json(kind: Kind, timeline: Timeline) -> dict[str, Any]:
+    summary = summary_of(timeline)
+    return {
+        "scenario": timeline.settings.get("scenario"),
+        "cache": kind,
+        "settings": timeline.settings,
+        "events": [to_json(event) for event in timeline.events],
+        "requests": [request.to_json() for request in summary.requests.values()],
+        "summary": summary.to_json(),
+    }
+
+
+def print_plain(timelines: Timelines) -> None:
+    """Every event in a sentence, then the figures."""
+    if len(timelines) == 2:
+        print(LOCK_STEP)
+    for number, (kind, timeline) in enumerate(timelines.items()):
+        if number:
+            print()
+        print("\n".join(_head(kind, timeline)))
+        for line in transcript(timeline):
+            print(line)
+        print()
+        print("\n".join(_figures(timeline)))
+    if len(timelines) == 2:
+        print()
+        print("\n".join(report(partings(dict(timelines)))))
+
+
+LOCK_STEP = "Both caches run in lock-step, on one clock that waits for the slower of the two.\n"
+
+
+def _head(kind: Kind, timeline: Timeline) -> Iterator[str]:
+    scenario = timeline.scenario
+    settings = timeline.settings
+    yield scenario.title if scenario else str(settings.get("title", "A recorded run"))
+    if scenario:
+        yield scenario.story
+        yield f"The cache: {scenario.caches[kind].describe()}."
+        yield CostModel.named(scenario.model, scenario.device).describe()
+    else:
+        yield f"The cache: {kind}, {settings['num_blocks'] - 1} blocks of {settings['block_size']}."
+        yield f"The clock: {settings.get('clock', 'as recorded')}."
+
+
+def _figures(timeline: Timeline) -> Iterator[str]:
+    summary = summary_of(timeline)
+    totals = summary.totals
+    yield (
+        f"{len(summary.requests)} requests with {summary.prompt_tokens:,} prompt tokens, of which "
+        f"{summary.cached_tokens:,} were cached; {totals['computed_tokens']:,} tokens were computed in "
+        f"{totals['steps']:,} steps, {totals['output_tokens']:,} generated."
+    )
+    yield (
+        f"Blocks: at most {totals['peak_blocks']:,} of {timeline.settings['num_blocks'] - 1:,} in use, "
+        f"{totals['evicted_blocks']:,} evicted, {totals['duplicates_freed']:,} duplicates freed. Preemptions: "
+        f"{totals['preemptions']:,}. At most {totals['max_waiting']:,} requests waited at once."
+    )
+    for name, value in summary.hit_rates.items():
+        yield f"Hit rate, {name}: {value:.1%}. {RATES[name]}"
+    modelled = " (modelled)" if str(timeline.settings.get("clock", "")).startswith("modelled") else ""
+    ttfts = sorted(request.ttft for request in summary.requests.values() if request.ttft is not None)
+    if ttfts:
+        yield (
+            f"Time to first token{modelled}: median {1000 * ttfts[len(ttfts) // 2]:.0f} ms, longest "
+            f"{1000 * ttfts[-1]:.0f} ms; the whole run {summary.now:.2f} s{modelled}."
+        )
+
+
+def print_summary(timelines: Timelines) -> None:
+    """The requests as a table, and the figures."""
+    from rich.table import Table
+
+    out = stdout()
+    if len(timelines) == 2:
+        out.print(LOCK_STEP)
+    for kind, timeline in timelines.items():
+        out.print("\n".join(_head(kind, timeline)))
+        table = Table(box=None, pad_edge=False)
+        for name in ("request", "tokens", "cached", "computed", "preempted", "TTFT ms", "the match ended"):
+            table.add_column(name, justify="left" if name in ("request", "the match ended") else "right")
+        for request in list(summary_of(timeline).requests.values())[:40]:
+            table.add_row(
+                request.id,
+                f"{request.tokens:,}",
+                "–" if request.cached_tokens is None else f"{request.cached_tokens:,}",
+                f"{request.computed_tokens:,}",
+                str(request.preemptions or ""),
+                "–" if request.ttft is None else f"{1000 * request.ttft:,.0f}",
+                request.end or request.outcome,
+            )
+        out.print(table)
+        out.print("\n".join(_figures(timeline)) + "\n")
+    if len(timelines) == 2:
+        out.print("\n".join(report(partings(dict(timelines)))))
+
+
+def print_explained(explained: Mapping[Kind, Explained], as_json: bool) -> None:
+    if as_json:
+        print_json({kind: item.to_json() for kind, item in explained.items()})
+        return
+    for number, (kind, item) in enumerate(explained.items()):
+        if len(explained) > 1:
+            print(f"{chr(10) if number else ''}With the {kind} cache:")
+        print("\n".join(item.lines()))

@@ -1,0 +1,63 @@
+"""Whether the Triton kernels can run here. Imports neither triton, which is not everywhere, nor torch."""
+
+import os
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from minicache.engine.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    import torch
+
+    from minicache.engine.attention import Attention
+
+OLDEST = (3, 5)  # what torch 2.9, the oldest that minicache takes, comes with
+NEWEST = (3, 9)
+LONGEST_HEAD = 256  # longer ones do not fit a GPU's registers: queries, a tile of keys, one of values, the accumulator
+OTHERWISE = "use attention='torch'"
+
+
+def load_triton_attention() -> "Attention":
+    from minicache.engine.triton_attention import TritonAttention
+
+    return TritonAttention()
+
+
+def require_triton(device: "torch.device", dtype: "torch.dtype", head_dim: int) -> None:
+    """Raise `BackendUnavailable`, with what to do, unless the kernels can run on such tensors here."""
+    require_tested_version()
+    if not interpreting():
+        if device.type != "cuda":
+            raise BackendUnavailable(
+                f"attention triton needs a GPU, and the device is {device}: {OTHERWISE} (for tests, the kernels run "
+                "interpreted on a CPU, a thousand times slower, if TRITON_INTERPRET=1 is set before Python starts)"
+            )
+        if dtype.itemsize > 4:
+            raise BackendUnavailable(f"attention triton has no float64 on a GPU: {OTHERWISE}, or another dtype")
+    if head_dim > LONGEST_HEAD:
+        raise BackendUnavailable(f"attention triton takes head sizes up to {LONGEST_HEAD}, not {head_dim}: {OTHERWISE}")
+
+
+def require_tested_version() -> None:
+    """Raise `BackendUnavailable` unless a version of triton is installed that the kernels are tested with."""
+    tested = f"{'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
+    try:
+        installed = version("triton")
+    except PackageNotFoundError:
+        remedy = f"pip install 'triton>={OLDEST[0]}.{OLDEST[1]}', or {OTHERWISE}"
+        if platform.system() != "Linux":
+            remedy = f"there is none for {platform.system()}: {OTHERWISE}"
+        raise BackendUnavailable(f"attention triton needs the package triton: {remedy}") from None
+    found = re.match(r"(\d+)\.(\d+)", installed)
+    if not found or not OLDEST <= (int(found[1]), int(found[2])) <= NEWEST:
+        raise BackendUnavailable(
+            f"attention triton is tested with Triton {tested}, and {installed} is installed: {OTHERWISE}, or install "
+            "the torch that brings one of these"
+        )
+
+
+def interpreting() -> bool:
+    """Whether the environment asks for interpreted kernels."""
+    return os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y")
