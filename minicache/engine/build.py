@@ -43,12 +43,12 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
     attention = attention_backend(config.effective_attention, device, dtype, shape.head_dim)
     num_blocks = pool_size(config, shape, dtype, max_context)
     tokenizer = load_tokenizer(folder)
+    store = getattr(attention, "store", None)  # a backend may bring its own kernel for it
+    kv_cache = KVCache(shape, num_blocks, config.effective_block_size, dtype, device, store)  # before its bookkeeping
     events = EventStream(sink) if sink else None
     cache = build_cache(config, num_blocks, events)
     scheduler = Scheduler(cache, scheduler_config(config), events=events)
     model = load_model(folder, dtype, device)
-    store = getattr(attention, "store", None)  # a backend may bring its own kernel for it
-    kv_cache = KVCache(shape, num_blocks, config.effective_block_size, dtype, device, store)
     runner = ModelRunner(model, kv_cache, attention)
     return Parts(runner, cache, scheduler, tokenizer, load_eos_tokens(folder), max_context)
 

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from minicache.core.errors import InvalidArgument, RequestTooLong
+from minicache.core.errors import InvalidArgument, RequestTooLong, require_text
 from minicache.engine.errors import NoTokenizer
 from minicache.engine.sampling_params import SamplingParams
 from minicache.text.tokenizer import Tokenizer
@@ -26,7 +26,7 @@ class Intake:
         if isinstance(prompt, str):
             if self.tokenizer is None:
                 raise NoTokenizer("the model has no tokenizer: give the prompt as token ids")
-            tokens = self.tokenizer.encode(prompt)
+            tokens = self.tokenizer.encode(require_text("prompt", prompt))
         elif isinstance(prompt, Iterable):
             tokens = list(prompt)
         else:
@@ -55,7 +55,7 @@ class Intake:
         if num_prompt_tokens + params.max_tokens > self.max_context:
             raise RequestTooLong(
                 f"a prompt of {num_prompt_tokens:,} tokens and max_tokens {params.max_tokens:,} exceed the context of "
-                f"{self.max_context:,}"
+                f"{self.max_context:,}: shorten the prompt or lower max_tokens"
             )
         if params.stop and self.tokenizer is None:
             raise NoTokenizer("stop: the model has no tokenizer, so there is no text to find it in: use stop_tokens")

@@ -11,6 +11,7 @@ ARCHITECTURES = {
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
 }
+LARGEST_CONTEXT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class ModelConfig:
             num_heads=heads,
             num_kv_heads=kv_heads,
             head_dim=head_dim,
-            max_positions=_positive(config, "max_position_embeddings", 2048),
+            max_positions=_context(config),
             rms_norm_eps=_number(config, "rms_norm_eps", 1e-6),
             rope_theta=theta,
             rope_scaling=scaling,
@@ -80,6 +81,8 @@ class ModelConfig:
 
 def _family(config: Mapping[str, Any]) -> str:
     named = config.get("architectures") or []
+    if not isinstance(named, list):
+        raise BrokenModel(f"config.json: architectures must be a list of names, not {named!r}")
     for architecture in named:
         if architecture in ARCHITECTURES:
             break
@@ -100,6 +103,14 @@ def _positive(config: Mapping[str, Any], field: str, default: int | None = None)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BrokenModel(f"config.json: {field} must be a positive integer, not {value!r}")
     return value
+
+
+def _context(config: Mapping[str, Any]) -> int:
+    """The context, for each position of which the engine keeps a row of its rotary table."""
+    context = _positive(config, "max_position_embeddings", 2048)
+    if context > LARGEST_CONTEXT:
+        raise BrokenModel(f"config.json: max_position_embeddings must be at most {LARGEST_CONTEXT:,}, not {context:,}")
+    return context
 
 
 def _number(config: Mapping[str, Any], field: str, default: float | None = None) -> float:

@@ -13,6 +13,7 @@ from minicache.core import StepPlan
 from minicache.core.step_plan import ScheduledRequest
 from minicache.engine.attention import Attention
 from minicache.engine.batch import Batch
+from minicache.engine.errors import BrokenModel
 from minicache.engine.kv_cache import KVCache
 from minicache.engine.logprobs import TokenLogprobs, token_logprobs
 from minicache.engine.model import Model
@@ -67,6 +68,8 @@ class ModelRunner:
 
     def _sample(self, plan: StepPlan, logits: Tensor, params: Mapping[str, SamplingParams], result: StepResult) -> None:
         sampling = [item.request for item in plan.scheduled if item.samples]
+        if logits.isnan().any():
+            raise BrokenModel("the model's scores are not numbers: its weights are corrupt, fetch the model again")
         draws = []
         for request in sampling:
             wanted = params[request.id]

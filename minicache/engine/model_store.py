@@ -81,7 +81,7 @@ def resolve(name: str | Path) -> Path:
     if stored := _present(_folder(text)):
         return stored
     path = _existing(text)
-    if path and path.suffix == ".gguf":
+    if path and path.suffix == ".gguf" and not path.is_dir():
         return _resolve_gguf(path)
     if path and not (path / "config.json").is_file():
         raise UnknownModel(f"{path} has no config.json, so it is not a model folder")

@@ -82,6 +82,9 @@ def shards(folder: Path) -> list[Path]:
         names = index.get("weight_map")
         if not isinstance(names, dict) or not names:
             raise BrokenModel(f"{folder / INDEX} has no weight_map")
+        for name in names.values():
+            if not isinstance(name, str) or Path(name).name != name:
+                raise BrokenModel(f"{folder / INDEX}: weight_map must name files of this folder, not {name!r}")
         found = [folder / name for name in sorted(set(names.values()))]
     else:
         found = [folder / SINGLE]

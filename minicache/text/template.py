@@ -63,7 +63,7 @@ class ChatTemplate:
         folder = Path(folder)
         config = read_json_object(folder / "tokenizer_config.json")
         file = folder / "chat_template.jinja"
-        source = file.read_text(encoding="utf-8") if file.is_file() else _default_source(config.get("chat_template"))
+        source = _read(file) if file.is_file() else _default_source(config.get("chat_template"))
         if source is None:
             raise TemplateFailed(f"{folder} has no chat template: neither {file.name} nor one in tokenizer_config.json")
         tokens = {name: text for name in SPECIAL_TOKENS if (text := token_text(config.get(name))) is not None}
@@ -102,6 +102,13 @@ class GenerationBlock(Extension):
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.Scope(body).set_lineno(line)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateFailed(f"{file} is not a readable template: {error}") from None
 
 
 def _default_source(value: Any) -> str | None:

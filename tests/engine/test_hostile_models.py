@@ -1,0 +1,104 @@
+"""A model folder may hold anything: whatever is wrong with it is said in one sentence that names the file."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from minicache.core.errors import InvalidArgument, MinicacheError
+from minicache.engine import Engine, SamplingParams
+from minicache.engine.errors import BrokenModel, PoolTooSmall, UnknownModel
+from minicache.engine.tiny import write_tiny
+from minicache.text.errors import TemplateFailed
+from minicache.text.template import ChatTemplate
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_tiny(tmp_path)
+    return tmp_path
+
+
+def change_config(folder: Path, **fields: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def bad_shard_names(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": 5, "b": "x"}}))
+
+
+def shard_outside(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
+
+
+def endless_context(folder: Path) -> None:
+    change_config(folder, max_position_embeddings=10**13)
+
+
+def architectures_as_text(folder: Path) -> None:
+    change_config(folder, architectures="LlamaForCausalLM")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (bad_shard_names, "weight_map must name files of this folder, not 5"),
+        (shard_outside, "weight_map must name files of this folder, not '../secret.safetensors'"),
+        (endless_context, "max_position_embeddings must be at most"),
+        (architectures_as_text, "architectures must be a list of names, not 'LlamaForCausalLM'"),
+    ],
+)
+def test_a_spoilt_folder_is_refused(folder: Path, spoil: Callable[[Path], None], words: str) -> None:
+    spoil(folder)
+    with pytest.raises(BrokenModel, match=words):
+        Engine(model=folder)
+
+
+def test_weights_that_are_not_numbers_are_noticed(folder: Path) -> None:
+    """Greedy decoding of NaN would answer token 0 for ever and look like an answer."""
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"] = torch.full_like(weights["model.norm.weight"], torch.nan)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    engine = Engine(model=folder, num_blocks=20)
+    with pytest.raises(BrokenModel, match="not numbers"):
+        engine.generate([[1, 2, 3]], SamplingParams(max_tokens=2))
+    assert not engine.has_unfinished
+    assert engine.cache.num_free == engine.cache.capacity
+
+
+def test_a_template_that_is_no_text(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_bytes(b"\xff\xfe\x00rubbish")
+    with pytest.raises(TemplateFailed, match=r"chat_template\.jinja is not a readable template"):
+        ChatTemplate.from_folder(folder)
+
+
+def test_a_folder_that_is_called_like_a_file(tmp_path: Path) -> None:
+    (tmp_path / "d.gguf").mkdir()
+    with pytest.raises(UnknownModel):
+        Engine(model=tmp_path / "d.gguf")
+
+
+def test_a_pool_beyond_all_memory_is_refused_before_it_is_built(folder: Path) -> None:
+    with pytest.raises(PoolTooSmall, match="bytes"):
+        Engine(model=folder, num_blocks=10**13)
+
+
+def test_half_a_surrogate_pair_is_no_prompt(folder: Path) -> None:
+    engine = Engine(model=folder, num_blocks=20)
+    with pytest.raises(InvalidArgument, match="prompt must be text"):
+        engine.submit("\ud800")
+    assert not engine.has_unfinished
+
+
+def test_an_option_of_the_wrong_type_stops_nobody_else(folder: Path) -> None:
+    engine = Engine(model=folder, num_blocks=40, cache="radix")
+    engine.submit([1, 2, 3], SamplingParams(max_tokens=2), request_id="good")
+    with pytest.raises(MinicacheError, match="priority"):
+        engine.submit([1, 2, 3], priority="high")  # type: ignore[arg-type]
+    while engine.has_unfinished:
+        done = engine.step()
+    assert done[-1].finished
