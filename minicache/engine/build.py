@@ -12,6 +12,7 @@ from minicache.core.events import Event
 from minicache.engine.attention import attention_backend
 from minicache.engine.engine_config import EngineConfig
 from minicache.engine.errors import BackendUnavailable
+from minicache.engine.exact import ExactModel
 from minicache.engine.kv_cache import KVCache, block_bytes, blocks_for_budget
 from minicache.engine.loader import load_config, load_eos_tokens, load_model
 from minicache.engine.model_config import ModelConfig
@@ -49,6 +50,8 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
     cache = build_cache(config, num_blocks, events)
     scheduler = Scheduler(cache, scheduler_config(config), events=events)
     model = load_model(folder, dtype, device)
+    if config.exact:
+        model = ExactModel(model, config.exact_tile)
     runner = ModelRunner(model, kv_cache, attention)
     return Parts(runner, cache, scheduler, tokenizer, load_eos_tokens(folder), max_context)
 

@@ -159,7 +159,7 @@ class Engine:
         """
         model = with_weights(self.runner.model, source)
         self.scheduler.reset_cache(preempt_running=True)
-        self.runner.model = model
+        self.runner.model = self.runner.model.like(model)
 
     def stream(
         self, prompt: Prompt, params: SamplingParams | None = None, **options: object

@@ -21,7 +21,8 @@ class EngineConfig:
     `max_context` tokens must go; with neither, enough for two contexts, 1 GiB at most. `block_size` None is the cache's
     own: 16, and 1 for "radix". `profile` says when KV becomes findable and who is preempted: "vllm" or "sglang" (None:
     "sglang" for "radix", else "vllm"). `max_num_batched_tokens` bounds the tokens of one step, `max_num_seqs` the
-    requests in it. `attention` None is "triton" on a GPU and "torch" elsewhere, and for float64.
+    requests in it. `attention` None is "triton" on a GPU and "torch" elsewhere, and for float64. `exact` makes answers
+    bit for bit independent of what was cached, at a price (see `exact.py`), in tiles of `exact_tile` positions.
     """
 
     model: str | Path = "tiny"
@@ -36,6 +37,8 @@ class EngineConfig:
     device: str = "cpu"
     dtype: str | None = None
     attention: str | None = None
+    exact: bool = False
+    exact_tile: int = 16
 
     def __post_init__(self) -> None:
         require_one_of("cache", self.cache, CACHE_KINDS)
@@ -48,6 +51,9 @@ class EngineConfig:
                 require_int(field, getattr(self, field), minimum)
         require_int("max_num_batched_tokens", self.max_num_batched_tokens, 1)
         require_int("max_num_seqs", self.max_num_seqs, 1)
+        require_int("exact_tile", self.exact_tile, 1)
+        if self.exact and self.attention not in (None, "torch"):
+            raise InvalidArgument(f"exact mode has an attention of its own: leave out attention {self.attention!r}")
         if self.cache == "radix" and self.profile == "vllm":
             raise InvalidArgument(
                 "profile vllm publishes KV when it is scheduled, which a radix cache cannot: use sglang"
@@ -71,7 +77,7 @@ class EngineConfig:
     @property
     def effective_attention(self) -> str:
         on_gpu = self.device.startswith("cuda") and self.effective_dtype != "float64"
-        return self.attention or ("triton" if on_gpu and find_spec("triton") else "torch")
+        return self.attention or ("triton" if on_gpu and not self.exact and find_spec("triton") else "torch")
 
 
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

@@ -26,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from minicache.engine.attention import Attention
 from minicache.engine.batch import Batch, SequenceRows
 from minicache.engine.kv_cache import KVCache
 from minicache.engine.layers import Linear, rotate
@@ -79,47 +80,40 @@ def all_slots(sequence: SequenceRows, block_size: int) -> Tensor:
     return sequence.block_table[positions // block_size] * block_size + positions % block_size
 
 
-class ExactModel:
-    """Runs a `Model` in exact mode; the same interface. `stacked`: tiles may be one product (see `can_stack`)."""
+class ExactModel(Model):
+    """A `Model` that runs in exact mode. `stacked`: tiles may be one product (None: if `can_stack` finds so)."""
 
     def __init__(self, model: Model, tile: int = 16, stacked: bool | None = None) -> None:
-        self.model = model
-        self.config = model.config
+        super().__init__(model.config, model.embedding, model.layers, model.norm, model.lm_head)
         self.tile = tile
         self.stacked = can_stack(model, tile) if stacked is None else stacked
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
+    def like(self, other: Model) -> "ExactModel":
+        return ExactModel(other, self.tile, self.stacked)
 
     @torch.inference_mode()
-    def forward(self, tokens: Tensor, kv_cache: KVCache, batch: Batch, attention: object = None) -> Tensor:
+    def forward(self, tokens: Tensor, kv_cache: KVCache, batch: Batch, attention: Attention | None = None) -> Tensor:
         """As `Model.forward`; `attention` is not used, for exact mode has its own. Returns `(T, E)`."""
         tiles = Tiles.of(batch, self.tile)
-        model = self.model
-        hidden = tiles.pad(model.embedding[tokens])  # (R, E)
-        cos, sin = model.rotary.at(tiles.positions.clamp(max=model.config.max_positions - 1))
-        for index, layer in enumerate(model.layers):
-            q, k, v = self._project(layer, hidden, cos, sin)
+        hidden = tiles.pad(self.embedding[tokens])  # (R, E)
+        cos, sin = self.rotary.at(tiles.positions.clamp(max=self.config.max_positions - 1))
+        for index, layer in enumerate(self.layers):
+            q, k, v = self._exact_project(layer, hidden, cos, sin)
             kv_cache.write(index, k[tiles.place], v[tiles.place], batch.slots)
             attended = self._attend(q, kv_cache.k[index], kv_cache.v[index], tiles)  # (R, Hq D)
             hidden = hidden + self._linear(layer.output, attended)
             gate, up = self._linear(layer.gate_up, self._each(layer.mlp_norm, hidden)).chunk(2, dim=-1)
             hidden = hidden + self._linear(layer.down, F.silu(gate) * up)
-        return self._each(model.norm, hidden)[tiles.place]
+        return self._each(self.norm, hidden)[tiles.place]
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores of the next token for rows `hidden (r, E)`: `(r, V)`. Each is the first row of a tile of its own."""
         padded = hidden.new_zeros((len(hidden), self.tile, hidden.shape[1]))
         padded[:, 0] = hidden
-        return self._linear(self.model.lm_head, padded.flatten(0, 1))[:: self.tile]
+        return self._linear(self.lm_head, padded.flatten(0, 1))[:: self.tile]
 
-    def _project(self, layer: Layer, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _exact_project(self, layer: Layer, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries `(R, Hq, D)`, keys and values `(R, Hkv, D)`, rotated to their positions."""
         heads, kv_heads = self.config.num_heads, self.config.num_kv_heads
         qkv = self._linear(layer.qkv, self._each(layer.attention_norm, hidden))

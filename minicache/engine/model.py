@@ -45,6 +45,10 @@ class Model:
         self.lm_head = lm_head
         self.rotary = Rotary(config, config.max_positions, self.dtype, self.device)
 
+    def like(self, other: "Model") -> "Model":
+        """`other`, run in the way that this model is run."""
+        return other
+
     @property
     def dtype(self) -> torch.dtype:
         return self.embedding.dtype

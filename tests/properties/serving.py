@@ -94,7 +94,7 @@ class RecordingRunner(ModelRunner):
     """Keeps the logits from which each token was drawn, and disturbs the run."""
 
     def __init__(self, model: Model, cache: PrefixCache, run: Run, disturb: Callable[[StepPlan, str], None]) -> None:
-        kv_cache = KVCache(model.config, cache.capacity + 1, cache.block_size, torch.float64, torch.device("cpu"))
+        kv_cache = KVCache(model.config, cache.capacity + 1, cache.block_size, model.dtype, torch.device("cpu"))
         for layer in (*kv_cache.k, *kv_cache.v):
             layer.fill_(torch.nan)
         super().__init__(model, kv_cache, TorchAttention())
@@ -122,10 +122,12 @@ def serve(
     disturb: Disturbance = lambda *_: None,
     family: str = "llama",
     run: Run | None = None,
+    model: Model | None = None,
 ) -> Run:
     """Serve all prompts to their ends, checking the cache in and after every step; every block is free in the end.
 
     What comes out is written to `run`, if given, as it comes: there is something to look at if serving breaks off.
+    `model` stands for the float64 model of the `family`.
     """
     run = Run() if run is None else run
     events = EventStream(lambda event: _record(event, run))
@@ -137,7 +139,7 @@ def serve(
         run.seen["shared blocks"] += shared_blocks(plan)
         disturb(engine, plan, when)
 
-    runner = RecordingRunner(tiny_model(family), cache, run, within_a_step)
+    runner = RecordingRunner(model or tiny_model(family), cache, run, within_a_step)
     engine = Engine.from_parts(Parts(runner, cache, scheduler, ByteTokenizer(), frozenset(), CONFIG_CONTEXT))
     waiting = sorted(enumerate(prompts), key=lambda pair: pair[1].arrives)
     while waiting or engine.has_unfinished:
