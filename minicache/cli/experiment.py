@@ -228,3 +228,27 @@ def default_model() -> str:
         "minicache model pull smollm2"
     )
     return model_store.TINY
+
+
+@app.command("exactness")
+def exactness_command(
+    model: ModelOption = None,
+    prompts: Annotated[int, typer.Option(min=1, max=99, help="Prompts to compare.")] = 8,
+    as_json: JsonOption = False,
+) -> None:
+    """Whether a cache hit changes the bits of an answer: fast mode and exact mode, in three number formats.
+
+    Exit status 1 if a bit differs in exact mode, or none does in fast mode in float32.
+    """
+    from minicache.bench import exactness
+    from minicache.bench.exactness_report import print_report
+
+    settings = exactness.Settings(_ready(model, None), prompts)
+    with progress_bar() as report:
+        result = exactness.run(settings, report)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        print_report(result, stdout())
+    if not result.holds:
+        raise typer.Exit(1)
