@@ -238,7 +238,7 @@ def exactness_command(
 ) -> None:
     """Whether a cache hit changes the bits of an answer: fast mode and exact mode, in three number formats.
 
-    Exit status 1 if a bit differs in exact mode, or none does in fast mode in float32.
+    Exit status 1 if a bit differs in exact mode.
     """
     from minicache.bench import exactness
     from minicache.bench.exactness_report import print_report
