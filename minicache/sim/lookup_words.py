@@ -1,0 +1,90 @@
+"""A lookup in words: how much was found, and why no more. The longest sentences of all."""
+
+from minicache.core.explain import RULES
+from minicache.sim.narrator import Finding
+from minicache.sim.phrases import plural
+from minicache.sim.tokens import show_token
+
+
+def lookup_words(finding: Finding, radix: bool, block_size: int) -> str:
+    """`r2 finds 16 of its 2,412 tokens. Block 1 differs from r1's …`"""
+    found = finding.explanation
+    whole = finding.num_tokens // block_size
+    blocks = "" if block_size == 1 else f", {found.num_tokens // block_size:,} of {plural(whole, 'whole block')}"
+    head = (
+        f"{found.request} looks up its prefix and finds {found.num_tokens:,} of {plural(finding.num_tokens, 'token')}"
+    )
+    return f"{head}{blocks}. {reason_words(finding, radix, block_size)}"
+
+
+def reason_words(finding: Finding, radix: bool, block_size: int) -> str:
+    """Why no more was found."""
+    found = finding.explanation
+    one = block_size == 1
+    match found.reason:
+        case "difference" if differs_inside(finding):
+            return _ends_inside(finding, block_size)
+        case "difference":
+            return _difference(finding, radix, block_size)
+        case "not_computed" if finding.waits:
+            return f"Nobody has computed more yet: {found.other}, which begins alike, waits too."
+        case "unknown":
+            return _unknown(finding)
+        case "last_token" if one:
+            return (
+                f"All its tokens but one were found ({found.num_tokens:,}): the last must be computed to have logits."
+            )
+        case "too_short" if one:
+            return f"{found.request} has a single token, and one must be computed to have logits."
+        case "no_entry":
+            return ""
+        case "whole" | "last_token" | "too_short" | "skipped":
+            return RULES[found.reason].format(request=found.request, found=f"{found.num_tokens:,}")
+        case _ if one:
+            what = f"token {found.block}"
+            return found.sentence.replace(f"Block {found.block} ", f"{what.capitalize()} ").replace("its block", "it")
+        case _:
+            return found.sentence
+
+
+def differs_inside(finding: Finding) -> bool:
+    """Whether the other request does not differ but ends, so that there is no full block to share."""
+    found = finding.explanation
+    return found.reason == "difference" and found.token is not None and finding.there is None
+
+
+def _difference(finding: Finding, radix: bool, block_size: int) -> str:
+    found = finding.explanation
+    if finding.here is None or finding.there is None:
+        return found.sentence
+    where = "Token" if block_size == 1 else f"Block {found.block} differs from {found.other}'s at token"
+    differs = f" differs from {found.other}'s" if block_size == 1 else ""
+    text = (
+        f"{where} {found.token:,}{differs}: {show_token(finding.here)} stands there instead of "
+        f"{show_token(finding.there)}."
+    )
+    if not finding.blocks_behind:
+        return text
+    same = ""
+    if finding.same_behind and (block_size > 1 or 2 * finding.same_behind > finding.blocks_behind):
+        same = f", although {finding.same_behind:,} of them hold the same text"
+    if radix:
+        behind = plural(finding.blocks_behind, "token" if block_size == 1 else "block")
+        return f"{text} The path in the tree parts there, so the {behind} behind it cannot be reused{same}."
+    behind = plural(finding.blocks_behind, "block")
+    return f"{text} Its hash is new, so the hashes of the {behind} behind it are new too{same}."
+
+
+def _unknown(finding: Finding) -> str:
+    found = finding.explanation
+    if finding.ended is not None:
+        return f"The next token was the last that {finding.ended} generated, and that one has no KV: nobody needed it."
+    if found.num_tokens:
+        return f"Nobody is known whose tokens go on as {found.request}'s do."
+    return f"Nobody is known who began as {found.request} does."
+
+
+def _ends_inside(finding: Finding, block_size: int) -> str:
+    found = finding.explanation
+    text = f"It is the same as {found.other} up to token {found.token:,}, where {found.other} ends"
+    return text + ("." if block_size == 1 else f", in the middle of block {found.block}: only full blocks are shared.")

@@ -1,0 +1,160 @@
+"""What a storyteller knows: the state, the history, and who published which block.
+
+A narrator listens to a run from its first event on. `words.py` asks it for what a sentence needs.
+"""
+# ruff: noqa: N802 - a handler carries the name of its event type
+
+from dataclasses import dataclass, replace
+
+from minicache.core import events as ev
+from minicache.core.explain import Explanation, explain
+from minicache.core.history import History, Known
+from minicache.core.views import EngineView
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a lookup found, and why no more, with what words need beside `Explanation`: the two tokens that differ, and
+    how many whole blocks behind the difference hold the same text in both requests."""
+
+    explanation: Explanation
+    num_tokens: int  # of the request
+    here: int | None = None
+    there: int | None = None
+    waits: bool = False  # the other request waits too, so nobody is computing these tokens
+    ended: str | None = None  # a request that said the next token last, so that nobody computed its KV
+    same_behind: int = 0
+    blocks_behind: int = 0
+
+
+class Narrator(EngineView):
+    """An `EngineView` that also remembers. `radix` says of which kind the cache is, once that can be told."""
+
+    def __init__(self, num_blocks: int, block_size: int, modelled: bool = True) -> None:
+        super().__init__(num_blocks, block_size)
+        self.modelled = modelled  # whether times are a cost model's
+        self.history = History(num_blocks, block_size)
+        self.published: dict[int, tuple[str, int]] = {}  # findable block -> who published it, as which of its blocks
+        self.finding: Finding | None = None  # of the latest lookup
+        self.radix = False
+
+    def rebase(self, num_blocks: int, block_size: int) -> "Narrator":
+        """One that goes on over an empty pool of another shape, and remembers the requests."""
+        other = Narrator(num_blocks, block_size, self.modelled)
+        for name in ("step", "requests", "waiting", "running", "ended", "radix"):
+            setattr(other, name, getattr(self, name))
+        other.history.known = self.history.known
+        for known in other.history.known.values():
+            known.num_computed = 0
+        return other
+
+    def apply(self, event: ev.Event) -> None:
+        super().apply(event)
+        self.history.apply(event)
+        if isinstance(event, ev.PrefixMatched):
+            self.radix = self.radix or event.tick > 0
+            self.finding = self._find(event)
+
+    __call__ = apply
+
+    def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
+        super().on_BlocksPublished(event)
+        first = self.tables[event.request].index(event.blocks[0])
+        self.published |= {block: (event.request, first + i) for i, block in enumerate(event.blocks)}
+
+    def on_BlocksEvicted(self, event: ev.BlocksEvicted) -> None:
+        super().on_BlocksEvicted(event)
+        self._lose(event.blocks)
+
+    def on_NodesEvicted(self, event: ev.NodesEvicted) -> None:
+        super().on_NodesEvicted(event)
+        self._lose(event.blocks)
+
+    def on_BlocksUnpublished(self, event: ev.BlocksUnpublished) -> None:
+        super().on_BlocksUnpublished(event)
+        self._lose(event.blocks)
+
+    def on_CacheReset(self, event: ev.CacheReset) -> None:
+        super().on_CacheReset(event)
+        self.published.clear()
+
+    def _lose(self, blocks: tuple[int, ...]) -> None:
+        for block in blocks:
+            self.published.pop(block, None)
+
+    def clock(self, time: float) -> str:
+        return f"{time:.3f} s{' (modelled)' if self.modelled else ''}"
+
+    # A lookup
+
+    def _find(self, event: ev.PrefixMatched) -> Finding:
+        found = explain(event.request, self.history, operator=True)  # a simulation has no tenants to protect
+        known = self.history.known[event.request]
+        if found.reason == "unknown":
+            return Finding(found, len(known.tokens), ended=self._ended_there(event.request, known))
+        if found.reason == "not_computed" and found.other in self.waiting:
+            computing = self._who_computes(event.request, known)
+            if computing is None:
+                return Finding(found, len(known.tokens), waits=True)
+            words = found.sentence.replace(f"{found.other}'s", f"{computing}'s")
+            return Finding(replace(found, other=computing, sentence=words), len(known.tokens))
+        other = self.history.known.get(found.other or "")
+        if found.reason != "difference" or other is None or found.token is None:
+            return Finding(found, len(known.tokens))
+        at = found.token
+        here = known.tokens[at] if at < len(known.tokens) else None
+        there = other.tokens[at] if at < len(other.tokens) else None
+        same, behind = self._behind(known, other, at // self.block_size + 1)
+        return Finding(found, len(known.tokens), here, there, same_behind=same, blocks_behind=behind)
+
+    def _who_computes(self, request: str, known: Known) -> str | None:
+        """The first running request that sent the same block, while it is not computed."""
+        assert known.match is not None
+        end = known.match[0] + self.block_size
+        for other in self.running:
+            candidate = self.history.known.get(other)
+            if other == request or candidate is None or candidate.namespace != known.namespace:
+                continue
+            if len(candidate.tokens) >= end and candidate.tokens[:end] == known.tokens[:end]:
+                return other
+        return None
+
+    def _ended_there(self, request: str, known: Known) -> str | None:
+        """Who went on alike for a block more, and ended before that was computed."""
+        assert known.match is not None
+        end = known.match[0] + self.block_size
+        for other, candidate in reversed(self.history.known.items()):
+            ended = other != request and candidate.namespace == known.namespace and not candidate.live
+            if ended and len(candidate.tokens) >= end and candidate.tokens[:end] == known.tokens[:end]:
+                return other
+        return None
+
+    def _behind(self, known: Known, other: Known, first: int) -> tuple[int, int]:
+        """Whole blocks from block `first` on that hold the same tokens in both, and how many there are."""
+        size, same = self.block_size, 0
+        last = len(known.tokens) // size
+        for index in range(first, last):
+            start, end = index * size, (index + 1) * size
+            same += known.tokens[start:end] == other.tokens[start:end]
+        return same, max(0, last - first)
+
+    # The pool
+
+    def owners(self, block: int) -> list[str]:
+        """The requests whose block tables name `block`, in order of admission."""
+        return [request for request, table in self.tables.items() if block in table]
+
+    def node_of(self, block: int) -> int | None:
+        """The radix node that has `block`."""
+        return next((id for id, node in self.nodes.items() if block in node.blocks), None)
+
+    @property
+    def num_held(self) -> int:
+        return len({block for table in self.tables.values() for block in table})
+
+    @property
+    def num_findable_unheld(self) -> int:
+        """Blocks that nobody holds and that a lookup can find: what eviction would take."""
+        if self.hashes:
+            return sum(block in self.hashes for block in self.free)
+        return sum(len(node.blocks) for node in self.nodes.values() if not node.locks)

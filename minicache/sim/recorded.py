@@ -1,0 +1,38 @@
+"""Recorded runs: event logs on disk, from the simulator or from an engine."""
+
+import json
+import os
+from pathlib import Path
+
+from minicache.core.event_log import BadLog, LogWriter
+from minicache.sim.timeline import Timeline
+
+
+def read_recorded(path: Path) -> Timeline:
+    """The run in a log. Raises `BadLog` naming file and line, also for a log of another schema version."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return Timeline.from_log(lines, str(path))
+    except FileNotFoundError:
+        raise BadLog(f"there is no file {path}") from None
+    except UnicodeDecodeError as error:
+        raise BadLog(f"{path}: not text in UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise BadLog(f"{path} cannot be read: {error.strerror}") from None
+
+
+def write_recorded(timeline: Timeline, path: Path) -> None:
+    """Write the log of a run. The file is there when it is complete, and not before. Raises `BadLog`."""
+    if timeline.rebases:
+        raise BadLog("this run changed its pool on the way, which no log can tell: it cannot be written")
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with part.open("w", encoding="utf-8") as out:
+            writer = LogWriter(out, json.loads(json.dumps(timeline.settings)))
+            for event in timeline.events:
+                writer(event)
+        part.replace(path)
+    except OSError as error:
+        raise BadLog(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,147 @@
+"""A scenario: who asks what when, over which cache; and what must come of it.
+
+It is data. `scenario_file.py` reads it from TOML, `simulator.py` runs it, `fork.py` changes it.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from minicache.core import Namespace, SchedulerConfig
+from minicache.core.request import DEFAULT_NAMESPACE
+from minicache.sim.errors import BadScenario
+from minicache.sim.prompt import OutputOf, Part, part_length
+
+Kind = Literal["hash", "radix"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+GROUPS = ("Why a prefix?", "Sharing", "Pressure", "Order", "Beyond")  # what scenarios teach, as choosers group them
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """`num_blocks` counts the null block; `strategy` is the radix cache's eviction order."""
+
+    kind: Kind
+    block_size: int
+    num_blocks: int
+    strategy: str = "lru"
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that fit."""
+        return (self.num_blocks - 1) * self.block_size
+
+    def as_kind(self, kind: Kind) -> "CacheSettings":
+        """The same memory under the other cache, which has the block size of its own engine: 16, or 1."""
+        if kind == self.kind:
+            return self
+        block_size = 16 if kind == "hash" else 1
+        return CacheSettings(kind, block_size, self.capacity // block_size + 1)
+
+    def describe(self) -> str:
+        name = "hash chain" if self.kind == "hash" else f"radix tree, {self.strategy}"
+        return f"{name}, {self.num_blocks - 1} blocks of {self.block_size}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpec:
+    """One request before it arrives.
+
+    It arrives at the first step boundary at or after `at` seconds (counted from the end of `after`, if that names a
+    request), or at the beginning of scheduler step `step`. `line` is where the file has it.
+    """
+
+    id: str
+    prompt: tuple[Part, ...]
+    max_tokens: int = 16
+    at: float = 0.0
+    step: int | None = None
+    after: str | None = None
+    namespace: Namespace = DEFAULT_NAMESPACE
+    priority: int = 0
+    prompt_logprobs: int | None = None
+    skip_cache_read: bool = False
+    stop_tokens: tuple[int, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """Figures that a run must have; request ids may be patterns (`"user*"`). Names not listed here are totals of the
+    summary."""
+
+    per_request: dict[str, dict[str, Any]] = field(default_factory=dict)  # figure -> pattern -> value
+    totals: dict[str, Any] = field(default_factory=dict)
+    hit_rate: dict[str, float] = field(default_factory=dict)  # definition -> per cent
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`caches` and `schedulers` hold the settings of each kind of cache; `kinds` are those it is made for."""
+
+    name: str
+    title: str
+    story: str
+    kinds: tuple[Kind, ...]
+    caches: dict[Kind, CacheSettings]
+    schedulers: dict[Kind, SchedulerConfig]
+    requests: tuple[RequestSpec, ...]
+    group: str = "Beyond"
+    seed: int = 0
+    model: str = "qwen2.5-7b"
+    device: str = "a100"
+    expect: dict[Kind, Expect] = field(default_factory=dict)
+    source: str = ""  # the file, for messages
+
+    @property
+    def max_tokens(self) -> dict[str, int]:
+        return {spec.id: spec.max_tokens for spec in self.requests}
+
+    def prompt_length(self, spec: RequestSpec) -> int:
+        lengths = self.max_tokens
+        return sum(part_length(part, lengths) for part in spec.prompt)
+
+    def with_request(self, spec: RequestSpec) -> "Scenario":
+        """This scenario with one more request, or with another one of that id."""
+        others = tuple(spec if other.id == spec.id else other for other in self.requests)
+        return replace(self, requests=others if spec.id in self.max_tokens else (*others, spec))
+
+    def require_fit(self, kind: Kind) -> None:
+        """Raises `BadScenario` for a request that could not even run alone."""
+        cache = self.caches[kind]
+        for spec in self.requests:
+            length = self.prompt_length(spec)
+            needed = -(-(length + spec.max_tokens - 1) // cache.block_size)
+            if needed > cache.num_blocks - 1:
+                raise BadScenario(
+                    f"{self.where(spec)}: request {spec.id!r} can never fit: its {length} prompt tokens and "
+                    f"max_tokens {spec.max_tokens} need {needed} blocks of {cache.block_size}, and the {kind} cache "
+                    f"has {cache.num_blocks - 1}: raise cache.num_blocks, or shorten the prompt"
+                )
+
+    def require_order(self) -> None:
+        """Raises `BadScenario` for ids that are not unique, and for a request that waits for itself, for nobody, or
+        quotes an answer that does not exist yet."""
+        specs: dict[str, RequestSpec] = {}
+        for spec in self.requests:
+            if spec.id in specs:
+                raise BadScenario(f"{self.where(spec)}: id: {spec.id!r} is the id of another request too")
+            if spec.after is not None and spec.after not in specs:
+                raise BadScenario(f"{self.where(spec)}: after: {spec.id!r} needs a request {spec.after!r} before it")
+            specs[spec.id] = spec
+            earlier = self._ancestors(spec, specs)
+            for part in spec.prompt:
+                if isinstance(part, OutputOf) and part.request not in earlier:
+                    raise BadScenario(
+                        f"{self.where(spec)}: output_of: {spec.id!r} quotes {part.request!r}, which is not sure to "
+                        f"have answered by then: let it arrive after = {part.request!r}"
+                    )
+
+    def _ancestors(self, spec: RequestSpec, specs: dict[str, RequestSpec]) -> set[str]:
+        found = set()
+        while spec.after is not None and spec.after not in found:
+            found.add(spec.after)
+            spec = specs[spec.after]
+        return found
+
+    def where(self, spec: RequestSpec) -> str:
+        return f"{self.source or self.name}, line {spec.line}" if spec.line else self.source or self.name

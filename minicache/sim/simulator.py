@@ -1,0 +1,188 @@
+"""The simulator: an engine's loop, with a cost model where the model was.
+
+    deliver what is due --> schedule() --> the clock moves on by what the plan costs --> update()
+
+Scheduler and cache are the core's own, so whatever happens here happens in an engine too. Deterministic: the same
+scenario and settings give the same events.
+"""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+from minicache.core import EventStream, HashChainCache, PrefixCache, RadixCache, Request, Scheduler
+from minicache.core.errors import RequestTooLong
+from minicache.core.events import Sink
+from minicache.core.step_plan import StepPlan
+from minicache.sim import prompt
+from minicache.sim.cost_model import CostModel
+from minicache.sim.errors import Stuck
+from minicache.sim.scenario import CacheSettings, Kind, RequestSpec, Scenario
+from minicache.sim.tokens import Sampler
+
+TAKEN_AWAY = "(taken away)"  # as a request's id
+IDLE_STEPS = 20  # that many steps without a token, and nothing that could still arrive: nothing ever will happen
+
+
+def build_cache(settings: CacheSettings, events: EventStream) -> HashChainCache | RadixCache:
+    """An empty cache of these settings."""
+    if settings.kind == "hash":
+        return HashChainCache(settings.num_blocks, settings.block_size, events=events)
+    return RadixCache(settings.num_blocks, settings.block_size, settings.strategy, events=events)
+
+
+class Simulator:
+    """Runs `scenario` over `cache` and `scheduler`, which share one event stream; its clock becomes this one's.
+
+    `now` is in modelled seconds. `sampler` gives the next token of a request.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        cache: PrefixCache,
+        scheduler: Scheduler,
+        cost_model: CostModel | None = None,
+        sampler: Callable[[Request], int] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.cache = cache
+        self.scheduler = scheduler
+        self.cost_model = cost_model or CostModel.named(scenario.model, scenario.device)
+        self.sampler = sampler or Sampler(scenario.seed)
+        self.now = 0.0
+        self.events = scheduler.events
+        self.events.clock = lambda: self.now
+        self.outputs: dict[str, list[int]] = {}  # the answers of finished requests
+        self.arrived: set[str] = set()
+        self._numbers = count()
+        self._timed: list[tuple[float, int, RequestSpec]] = []
+        self._stepped: list[tuple[int, int, RequestSpec]] = []
+        self._followers: dict[str, list[RequestSpec]] = {}
+        self._idle = 0
+        self._taken: Request | None = None  # holds the blocks that were taken away
+        for spec in scenario.requests:
+            self.expect(spec)
+
+    @classmethod
+    def of(
+        cls, scenario: Scenario, kind: Kind | None = None, *sinks: Sink, sampler: Callable[[Request], int] | None = None
+    ) -> "Simulator":
+        """With the cache and scheduler that the scenario asks for; `sinks` get the events.
+
+        Raises `BadScenario` if a request can never fit, and `InvalidArgument` for settings that exclude each other.
+        """
+        kind = kind or scenario.kinds[0]
+        scenario.require_fit(kind)
+        events = EventStream(*sinks)
+        cache = build_cache(scenario.caches[kind], events)
+        return cls(scenario, cache, Scheduler(cache, scenario.schedulers[kind], events=events), sampler=sampler)
+
+    # The pool
+
+    @property
+    def num_taken(self) -> int:
+        """Blocks that were taken away."""
+        return len(self._taken.block_table) if self._taken else 0
+
+    def take_away(self, count: int) -> bool:
+        """Take blocks out of the pool for good: a request that never ends holds them. `False` if so many are in use."""
+        holder = self._taken or Request(TAKEN_AWAY, [0])
+        if not self.cache.allocate(holder, None, count * self.cache.block_size):
+            return False
+        holder.num_computed_tokens += count * self.cache.block_size
+        self._taken = holder
+        return True
+
+    def put_in(self, settings: CacheSettings) -> None:
+        """Go on with an empty cache of these settings. Nobody may hold a block."""
+        self.scenario = replace(self.scenario, caches=self.scenario.caches | {settings.kind: settings})
+        self.cache = self.scheduler.cache = build_cache(settings, self.events)
+        self._taken = None
+
+    # Who comes when
+
+    def expect(self, spec: RequestSpec) -> None:
+        """Let a request arrive when it is due."""
+        number = next(self._numbers)
+        if spec.after is not None and spec.after not in self.outputs:
+            self._followers.setdefault(spec.after, []).append(spec)
+        elif spec.step is not None:
+            heapq.heappush(self._stepped, (spec.step, number, spec))
+        else:
+            start = self.now if spec.after is not None else 0.0
+            heapq.heappush(self._timed, (start + spec.at, number, spec))
+
+    def replace(self, spec: RequestSpec) -> None:
+        """Let `spec` come instead of the request of its id, when that would have come; it must not have arrived."""
+        self.scenario = self.scenario.with_request(spec)
+        self._timed = [(due, n, spec if old.id == spec.id else old) for due, n, old in self._timed]
+        self._stepped = [(due, n, spec if old.id == spec.id else old) for due, n, old in self._stepped]
+        for followers in self._followers.values():
+            followers[:] = [spec if old.id == spec.id else old for old in followers]
+
+    def _deliver(self) -> None:
+        """Add every request that is due. With nothing to do, the clock goes on to the next one."""
+        if not self.scheduler.has_unfinished:
+            if self._timed:
+                self.now = max(self.now, self._timed[0][0])
+            elif self._stepped:
+                self._add(heapq.heappop(self._stepped)[2])
+        while self._timed and self._timed[0][0] <= self.now:
+            self._add(heapq.heappop(self._timed)[2])
+        while self._stepped and self._stepped[0][0] <= self.scheduler.step + 1:
+            self._add(heapq.heappop(self._stepped)[2])
+
+    def _add(self, spec: RequestSpec) -> None:
+        tokens, _ = prompt.build(spec.prompt, self.scenario.seed, self.outputs)
+        request = Request(
+            spec.id,
+            tokens,
+            spec.max_tokens,
+            namespace=spec.namespace,
+            priority=spec.priority,
+            arrival=self.now,
+            prompt_logprobs=spec.prompt_logprobs,
+            skip_cache_read=spec.skip_cache_read,
+            stop_tokens=spec.stop_tokens,
+        )
+        self.arrived.add(spec.id)
+        try:
+            self.scheduler.add(request)
+        except RequestTooLong:
+            self._followers.pop(spec.id, None)  # the event says why; who waits for its answer waits for ever
+
+    # One step
+
+    @property
+    def done(self) -> bool:
+        return not (self.scheduler.has_unfinished or self._timed or self._stepped)
+
+    def step(self) -> StepPlan | None:
+        """Run one step; `None` when the scenario is over. Raises `Stuck` when nothing can happen any more."""
+        if self.done:
+            return None
+        self._deliver()
+        plan = self.scheduler.schedule()
+        self.now += self.cost_model.step(plan).seconds
+        sampled = {item.request.id: self.sampler(item.request) for item in plan.scheduled if item.samples}
+        for request in self.scheduler.update(plan, sampled):
+            self.outputs[request.id] = list(request.output)
+            for spec in self._followers.pop(request.id, ()):
+                self.expect(spec)
+        self._watch(plan)
+        return plan
+
+    def _watch(self, plan: StepPlan) -> None:
+        self._idle = 0 if plan or not self.scheduler.has_unfinished else self._idle + 1
+        if self._idle and self._timed:
+            self.now = max(self.now, self._timed[0][0])
+        elif self._idle > IDLE_STEPS:
+            waiting = ", ".join(request.id for request in self.scheduler.waiting)
+            raise Stuck(f"step {self.scheduler.step}: {waiting} can never be admitted: raise cache.num_blocks")
+
+    def run(self) -> None:
+        """Run to the end."""
+        while self.step() is not None:
+            pass

@@ -1,0 +1,95 @@
+"""Tokens without a tokenizer: prompts of text or of named segments, and an output that a seed decides.
+
+    0 ... 255            one byte of text
+    256 ... 65791        a position of a named segment
+    65792 ... 131327     a sampled token
+
+So a token tells where it comes from, text can be counted by hand, and everything is the same on every machine: the
+values come from SHAKE-128, not from `random`.
+"""
+
+import hashlib
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from weakref import WeakKeyDictionary
+
+from minicache.core.request import Request
+
+FIRST_SEGMENT_TOKEN = 256
+FIRST_SAMPLED_TOKEN = FIRST_SEGMENT_TOKEN + (1 << 16)
+FIRST_REDACTED_TOKEN = 1 << 40  # and 40 bits more: hashes in the place of tokens, see `redact.py`
+
+
+def text_tokens(text: str) -> list[int]:
+    """One token for each byte of the text in UTF-8."""
+    return list(text.encode())
+
+
+def segment_tokens(seed: int, name: str, count: int) -> list[int]:
+    """`count` tokens that stand for a text of that name: the same name gives the same tokens, and a longer segment of
+    a name begins with the shorter one."""
+    return [FIRST_SEGMENT_TOKEN + value for value in _values(f"segment {seed} {name}".encode(), count)]
+
+
+def _values(key: bytes, count: int) -> "array[int]":
+    """`count` numbers below 2**16 that depend on `key` alone."""
+    values = array("H", hashlib.shake_128(key).digest(2 * count))
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+class Sampler:
+    """A model that says something definite: as with a greedy one, equal prompts get equal answers.
+
+    Another adapter is another model, so it answers differently; a salt changes nothing.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self._outputs: WeakKeyDictionary[Request, array[int]] = WeakKeyDictionary()
+
+    def __call__(self, request: Request) -> int:
+        """The next token of `request`."""
+        output = self._outputs.get(request)
+        if output is None:
+            key = f"output {self.seed} {request.namespace.adapter} ".encode() + request.prompt.tobytes()
+            output = self._outputs[request] = _values(key, request.max_tokens)
+        return FIRST_SAMPLED_TOKEN + output[request.num_output_tokens]
+
+
+class RecordedSampler:
+    """Says what was said in a recorded run: request id -> its output."""
+
+    def __init__(self, outputs: Mapping[str, Sequence[int]]) -> None:
+        self.outputs = outputs
+
+    def __call__(self, request: Request) -> int:
+        """The next token of `request`; where the record ends, token 0."""
+        output = self.outputs.get(request.id, ())
+        return output[request.num_output_tokens] if request.num_output_tokens < len(output) else 0
+
+
+def show_token(token: int) -> str:
+    """A token as people read it: `"a"` for a byte of text, `#300` for one of a segment, `generated #7`."""
+    if token < FIRST_SEGMENT_TOKEN:
+        return f'"{chr(token)}"' if 32 <= token < 127 and token != ord('"') else f"byte {token:#04x}"
+    if token < FIRST_SAMPLED_TOKEN:
+        return f"#{token}"
+    if token >= FIRST_REDACTED_TOKEN:
+        return f"a redacted token ({token - FIRST_REDACTED_TOKEN:010x})"
+    return f"generated #{token - FIRST_SAMPLED_TOKEN}"
+
+
+def show_tokens(tokens: Sequence[int], limit: int = 40) -> str:
+    """A run of tokens in short: the text it begins with, in at most `limit` characters; else its first and last."""
+    text = bytes(takewhile(lambda token: int(token) < FIRST_SEGMENT_TOKEN, tokens))
+    if text:
+        shown = "".join(char if char.isprintable() else "·" for char in text.decode("utf-8", "replace"))
+        cut = len(shown) > limit or len(text) < len(tokens)
+        return f'"{shown[: limit - 1] if len(shown) > limit else shown}{"…" if cut else ""}"'
+    if len(tokens) <= 1:
+        return show_token(tokens[0]) if tokens else "nothing"
+    return f"{show_token(tokens[0])} … {show_token(tokens[-1])}"

@@ -1,0 +1,201 @@
+"""TOML with an address: which line a key stands on, and tables that complain about themselves.
+
+`tomllib` gives values without lines, so the lines are found by reading the text a second time, header by header and key
+by key. Keys inside an inline table have the line of the key that holds it.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from minicache.sim.errors import BadScenario
+
+Path = tuple[str | int, ...]  # ("request", 2, "prompt", 0, "text")
+
+_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_NAME = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
+_POSITION = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+def line_numbers(text: str) -> dict[Path, int]:
+    """The line of each table header and of each key that begins a line."""
+    found: dict[Path, int] = {}
+    arrays: dict[Path, int] = {}
+    table: Path = ()
+    quoted = ""  # the quotes of a text that runs over several lines, while inside it
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not quoted:
+            if header := _HEADER.match(line):
+                table = tuple(_names(header[2]))
+                if header[1] == "[[":
+                    arrays[table] = arrays.get(table, -1) + 1
+                    table = (*table, arrays[table])
+                found.setdefault(table, number)
+            elif key := _KEY.match(line):
+                found.setdefault((*table, *_names(key[1])), number)
+        for quotes in ('"""', "'''"):
+            if (not quoted or quoted == quotes) and line.count(quotes) % 2:
+                quoted = "" if quoted else quotes
+    return found
+
+
+def _names(dotted: str) -> list[str]:
+    return [name.strip("\"'") for name in _NAME.findall(dotted)]
+
+
+def dotted(path: Path) -> str:
+    """`request[2].prompt[0].text`, counted from 0 as in programs."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+@dataclass
+class Document:
+    """A parsed file: `source` names it, `overridden` are the paths that `--set` gave."""
+
+    source: str
+    data: dict[str, Any]
+    lines: dict[Path, int]
+    overridden: set[Path] = field(default_factory=set)
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> "Document":
+        """Raises `BadScenario` naming line and key."""
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            message = str(error)
+            position = _POSITION.search(message)
+            number = int(position[1]) if position else len(text.splitlines())
+            line = (text.splitlines() or [""])[max(0, min(number, len(text.splitlines())) - 1)]
+            key = _KEY.match(line)
+            named = f": {key[1]}" if key else ""
+            raise BadScenario(
+                f"{source}, line {number}{named}: not TOML: {_POSITION.sub('', message).strip()}"
+            ) from None
+        return cls(source, data, line_numbers(text))
+
+    def override(self, path: Path, value: object) -> None:
+        """Put `value` at `path`, as `--set` does; raises `BadScenario` where there is a value instead of a table."""
+        table: Any = self.data
+        for name in path[:-1]:
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                raise BadScenario(f"--set {dotted(path)}: {name} is not a table in {self.source}")
+        table[path[-1]] = value
+        self.overridden.add(path)
+
+    def fail(self, path: Path, message: str) -> NoReturn:
+        if path in self.overridden:
+            raise BadScenario(f"--set {dotted(path)}: {message}")
+        number = self.line(path)
+        where = f"{self.source}, line {number}" if number else self.source
+        raise BadScenario(": ".join(part for part in (where, dotted(path), message) if part))
+
+    def line(self, path: Path) -> int:
+        """The line of the innermost part of `path` that has one; 0 if none has."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 0)
+
+    @property
+    def root(self) -> "Table":
+        return Table(self, (), self.data)
+
+
+class Table:
+    """One table. Each key is asked for once; `done()` complains about the keys that nobody asked for."""
+
+    def __init__(self, document: Document, path: Path, data: Mapping[str, Any]) -> None:
+        self.document, self.path, self.data = document, path, data
+        self._asked: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.data
+
+    @property
+    def line(self) -> int:
+        return self.document.line(self.path)
+
+    def fail(self, key: str, message: str) -> NoReturn:
+        self.document.fail((*self.path, key) if key else self.path, message)
+
+    def get(self, key: str, kind: type | tuple[type, ...], named: str, default: Any = None) -> Any:
+        """The value of `key`, checked; `named` says what it must be. Without a default the key is required."""
+        self._asked.add(key)
+        if key not in self.data:
+            if default is None:
+                self.document.fail(self.path, f"the key {key!r} is missing ({named})")
+            return default
+        value = self.data[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            self.fail(key, f"must be {named}, not {value!r}")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value: str = self.get(key, str, "a text", default)
+        return value
+
+    def integer(self, key: str, default: int | None = None, minimum: int = 0) -> int:
+        value: int = self.get(key, int, "an integer", default)
+        if value < minimum and key in self.data:
+            self.fail(key, f"must be at least {minimum}, not {value}")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        value = self.get(key, (int, float), "a number", default)
+        if not 0 <= value < float("inf"):
+            self.fail(key, f"must be a number of at least 0, not {value}")
+        return float(value)
+
+    def flag(self, key: str) -> bool:
+        value: bool = self.get(key, bool, "true or false", False)
+        return value
+
+    def choice(self, key: str, options: Iterable[str], default: str | None = None) -> str:
+        value, options = self.text(key, default), list(options)
+        if value not in options:
+            self.fail(key, f"must be one of {', '.join(options)}, not {value!r}{suggestion(value, options)}")
+        return value
+
+    def table(self, key: str) -> "Table":
+        """The table at `key`, or an empty one."""
+        self._asked.add(key)
+        data = self.data.get(key, {})
+        if not isinstance(data, dict):
+            self.fail(key, f"must be a table, not {data!r}")
+        return Table(self.document, (*self.path, key), data)
+
+    def tables(self, key: str, required: str) -> list["Table"]:
+        """The tables in the array at `key`; at least one, which `required` describes."""
+        self._asked.add(key)
+        items = self.data.get(key, [])
+        if not isinstance(items, list) or not items or not all(isinstance(item, dict) for item in items):
+            self.fail(key, f"must be {required}")
+        return [Table(self.document, (*self.path, key, index), item) for index, item in enumerate(items)]
+
+    def allow(self, keys: Iterable[str]) -> None:
+        """These keys mean something here, whether they are asked for or not."""
+        self._asked.update(keys)
+
+    def done(self) -> None:
+        """Raises `BadScenario` for a key that means nothing here, with the nearest that does."""
+        for key in self.data:
+            if key not in self._asked:
+                self.fail(key, f"there is no such key{suggestion(key, self._asked) or ': ' + _listed(self._asked)}")
+
+
+def suggestion(word: str, options: Iterable[str]) -> str:
+    """`: did you mean 'x'?`, or nothing if no option is near."""
+    close = get_close_matches(word, list(options), n=1)
+    return f": did you mean {close[0]!r}?" if close else ""
+
+
+def _listed(options: Iterable[str]) -> str:
+    return "there are " + ", ".join(sorted(options))

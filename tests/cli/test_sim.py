@@ -1,0 +1,124 @@
+"""`minicache sim`: what it prints, and how it fails."""
+
+import json
+
+import pytest
+
+from minicache.cli import main as cli
+from minicache.core.event_log import from_json
+from minicache.sim.library import scenario_names
+
+
+def call(*args):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["sim", *args])
+    return exit.value.code
+
+
+def test_list_names_every_scenario(capsys):
+    assert call("list") == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in scenario_names())
+    assert call("list", "--json") == 0
+    assert {item["name"] for item in json.loads(capsys.readouterr().out)} == set(scenario_names())
+
+
+def test_json_is_one_object(capsys):
+    assert call("run", "tail-first", "--json") == 0
+    run = json.loads(capsys.readouterr().out)
+    assert {"scenario", "events", "requests", "summary"} <= set(run)
+    assert run["scenario"] == "tail-first"
+    assert run["requests"][2] | {"id": "a-again", "tokens": 9, "cached_tokens": 8, "end": "whole"} == run["requests"][2]
+    assert run["summary"]["events"] == len(run["events"]) == len([from_json(event) for event in run["events"]])
+    assert all(rate["definition"] for rate in run["summary"]["hit_rates"])
+
+
+def test_both_say_where_they_part(capsys):
+    assert call("run", "two-equal-prompts", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [run["cache"] for run in result["runs"]] == ["hash", "radix"]
+    assert result["partings"][0]["request"] == "user2"
+    assert call("run", "two-equal-prompts", "--plain") == 0
+    out = capsys.readouterr().out
+    assert "They part first here. In step 1 the hash chain finds 32 tokens of user2, the radix tree finds 0" in out
+    assert "Both caches run in lock-step" in out
+
+
+def test_a_run_in_short_names_its_definitions(capsys):
+    assert call("run", "chain-flip") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Hit rate, full blocks: 20.0%. Hit blocks of all full blocks" in out
+    assert "Times are modelled, not measured" in out
+    assert "(modelled)" in out
+
+
+def test_logs_are_written_and_read_again(tmp_path, capsys):
+    assert call("run", "tail-first", "--plain", "--events", str(tmp_path / "run.jsonl")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert call("run", str(tmp_path / "run.jsonl"), "--plain") == 0
+    again = capsys.readouterr().out.splitlines()
+    told = [line for line in lines if line[:4].strip().isdigit()]
+    assert told == [line for line in again if line[:4].strip().isdigit()]
+    assert call("explain", str(tmp_path / "run.jsonl"), "--block", "3") == 0
+    assert call("run", "two-equal-prompts", "--events", str(tmp_path / "both.jsonl")) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"run.jsonl", "both.hash.jsonl", "both.radix.jsonl"}
+
+
+def test_redacted_output_has_no_prompt(tmp_path, capsys):
+    log = tmp_path / "run.jsonl"
+    assert call("run", "tail-first", "--plain", "--redact", "--events", str(log)) == 0
+    assert "aaaa" not in capsys.readouterr().out
+    assert "[97,97" not in log.read_text()
+
+
+def test_explain(capsys):
+    assert call("explain", "timestamp-top", "--cache", "hash", "--request", "user2") == 0
+    assert "The rule: nothing behind a difference." in capsys.readouterr().out
+    assert call("explain", "timestamp-top", "--event", "5", "--json") == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"hash", "radix"}
+
+
+def test_a_scenario_that_does_not_come_out_is_status_1(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text('title="t"\nstory="s"\n[[request]]\nid="a"\nprompt=[{text="hello"}]\n[expect]\nsteps=3\n')
+    assert call("run", str(file)) == 1
+    assert "hash: expect.steps is 3, and the run has 16" in capsys.readouterr().err
+    assert call("run", str(file), "--set", "cache.num_blocks=9") == 0, "with other settings nothing is expected"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["run", "timestamp-tip"], "there is no scenario 'timestamp-tip': did you mean 'timestamp-top'?"),
+        (["run", "none.toml"], "there is no file none.toml"),
+        (["run", "none.jsonl"], "there is no file none.jsonl"),
+        (["run", "tail-first", "--set", "cache.blocks=3"], "there is no key 'cache.blocks'"),
+        (["run", "tail-first", "--set", "cache.num_blocks=2"], "can never fit"),
+        (["run", "tail-first", "--set", "publish_at=never"], "publish_at: must be one of"),
+        (["run", "tail-first", "--plain", "--json"], "give one of them"),
+        (["run", "tail-first", "--events", "none/x.jsonl"], "there is no folder none"),
+        (["explain", "tail-first"], "say what to explain"),
+        (["explain", "tail-first", "--request", "c"], "this run has no request 'c'"),
+        (["explain", "tail-first", "--event", "1000"], "there is no event 1000"),
+        (["explain", "tail-first", "--block", "99"], "there is no block 99"),
+        (["explain", "tail-first", "--request", "a", "--at", "999"], "there is no event 999"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(args, message, capsys):
+    assert call(*args) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_a_log_of_another_version_is_refused(tmp_path, capsys):
+    log = tmp_path / "old.jsonl"
+    log.write_text('{"minicache_events": 0, "num_blocks": 9, "block_size": 4}\n')
+    assert call("run", str(log)) == 2
+    assert "old.jsonl, line 1: this is no event log of schema" in capsys.readouterr().err
+    log.write_text("not json\n")
+    assert call("run", str(log)) == 2
+    assert "old.jsonl, line 1: not JSON" in capsys.readouterr().err
+    assert call("run", str(log), "--cache", "radix") == 2
+    assert "is a recorded run" in capsys.readouterr().err

@@ -1,0 +1,166 @@
+"""Forks: the same up to a step boundary, then what was asked for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minicache.sim.errors import BadChange, BadScenario, UnknownThing
+from minicache.sim.fork import EditPrompt, InjectRequest, SetBlockSize, SetPolicy, ShrinkPool
+from minicache.sim.library import find_scenario
+from minicache.sim.prompt import Segment, Text
+from minicache.sim.recorded import read_recorded, write_recorded
+from minicache.sim.redact import redacted
+from minicache.sim.scenario import RequestSpec
+from minicache.sim.timeline import Timeline
+from tests.sim.test_scenarios import summary_of
+from tests.sim.test_simulator import facts
+from tests.sim.test_timeline import folded, same
+
+RUNS = [("timestamp-top", "hash"), ("timestamp-top", "radix"), ("multi-turn", "radix"), ("preempt-and-resume", "hash")]
+TIMELINES = {run: Timeline.record(find_scenario(run[0]), run[1]) for run in RUNS}
+NEW = RequestSpec("new", (Text("Where is my parcel, please?"),), max_tokens=3)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+@given(data=st.data())
+def test_a_fork_without_a_change_is_the_run(run, data):
+    timeline = TIMELINES[run]
+    fork = timeline.fork(data.draw(st.integers(-1, len(timeline) - 1)))
+    assert fork.events == timeline.events
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [InjectRequest(NEW), SetPolicy({"max_num_batched_tokens": 8}), ShrinkPool(1), SetBlockSize(2)],
+    ids=lambda change: type(change).__name__,
+)
+def test_a_fork_begins_at_the_last_step_boundary_and_ends(run, change):
+    timeline = TIMELINES[run]
+    place = len(timeline) // 3
+    fork = timeline.fork(place, change)
+    assert 0 < fork.forked_at <= place + 1
+    assert type(timeline.events[fork.forked_at - 1]).__name__ == "StepFinished"
+    assert fork.events[: fork.forked_at] == timeline.events[: fork.forked_at]
+    assert fork.events != timeline.events
+    summary = summary_of(fork)
+    assert all(request.outcome == "length" for request in summary.requests.values())
+    if not fork.rebases:
+        for place in range(-1, len(fork), 37):
+            assert same(fork.at(place), folded(fork, place))
+
+
+def test_the_timestamp_moved_to_the_end_is_hit():
+    timeline = TIMELINES["timestamp-top", "hash"]
+    assert summary_of(timeline).requests["user2"].cached_tokens == 0
+    place = timeline.next(-1, "StepFinished")
+    moved = (
+        Text("It is 14:03:21. You are a support bot of a parcel service."),
+        Segment("rules and tools", 582),
+        Text("!"),
+    )
+    fork = timeline.fork(place, EditPrompt("user2", moved))
+    assert summary_of(fork).requests["user2"].cached_tokens == 640
+
+
+def test_what_has_arrived_cannot_be_edited():
+    timeline = TIMELINES["timestamp-top", "hash"]
+    with pytest.raises(BadChange, match="user2 has arrived already: fork before step 5, at event"):
+        timeline.fork(len(timeline) - 1, EditPrompt("user2", (Text("late"),)))
+    with pytest.raises(BadChange, match="there is no request 'user9': did you mean"):
+        timeline.fork(3, EditPrompt("user9", (Text("nobody"),)))
+
+
+def test_another_policy_from_there_on():
+    scenario = find_scenario("in-batch-order", ["scheduler.queue_policy=fcfs"])
+    timeline = Timeline.record(scenario)
+    assert summary_of(timeline).totals["duplicates_freed"] > 0
+    fork = timeline.fork(-1, SetPolicy({"queue_policy": "lpm", "strategy": "lfu"}))
+    assert summary_of(fork).totals["duplicates_freed"] == 0
+
+
+def test_a_smaller_pool_evicts_and_preempts():
+    timeline = TIMELINES["multi-turn", "radix"]
+    capacity = timeline.settings["num_blocks"] - 1
+    fork = timeline.fork(len(timeline) // 3, ShrinkPool(capacity - 300))
+    assert fork.at(len(fork) - 1).tables["(taken away)"]
+    running = find_scenario("chunked-prefill")
+    middle = Timeline.record(running)
+    tight = middle.fork(middle.place_of_step(6), ShrinkPool(44))
+    assert summary_of(tight).totals["preemptions"] > 0
+    assert summary_of(tight).totals["finished"] == 3
+
+
+def test_blocks_of_another_size_start_empty():
+    timeline = TIMELINES["preempt-and-resume", "hash"]
+    fork = timeline.fork(timeline.place_of_step(4), SetBlockSize(2))
+    [(place, shape)] = fork.rebases.items()
+    assert shape == (17, 2)
+    view = fork.at(place)
+    assert (view.num_blocks, view.block_size) == (17, 2)
+    assert not view.hashes
+
+
+def test_a_fork_of_a_fork_keeps_the_earlier_change():
+    timeline = TIMELINES["timestamp-top", "hash"]
+    once = timeline.fork(timeline.place_of_step(3), InjectRequest(NEW))
+    twice = once.fork(once.place_of_step(12), ShrinkPool(100))
+    assert [steps for steps, _ in twice.changes] == [2, 11]
+    assert "new" in summary_of(twice).requests
+    assert twice.events[: twice.forked_at] == once.events[: twice.forked_at]
+    before = once.fork(0)
+    assert before.changes == ()
+    assert before.events == timeline.events
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (InjectRequest(RequestSpec("user1", (Text("x"),))), BadChange, "there is a request 'user1' already"),
+        (InjectRequest(RequestSpec("big", (Segment("x", 9000),))), BadScenario, "request 'big' can never fit"),
+        (InjectRequest(RequestSpec("x", (Text("x"),), after="nobody")), BadScenario, "needs a request 'nobody'"),
+        (SetPolicy({"queue_polcy": "lpm"}), BadChange, "no setting 'queue_polcy': did you mean 'queue_policy'"),
+        (SetPolicy({"queue_policy": "best"}), BadChange, "queue_policy must be one of"),
+        (SetPolicy({"strategy": "lfu"}), BadChange, "only the radix cache has a choice"),
+        (SetPolicy({"watermark": 7}), BadChange, "watermark"),
+        (ShrinkPool(0), BadChange, "count"),
+        (ShrinkPool(480), BadChange, "needs 43 blocks of 16, and 32 would be left"),
+        (SetBlockSize(0), BadChange, "block_size must be at least 1"),
+    ],
+)
+def test_changes_that_cannot_be_made(change, error, message):
+    timeline = TIMELINES["timestamp-top", "hash"]
+    with pytest.raises(error, match=message):
+        timeline.fork(30, change)
+    assert timeline.fork(30).events == timeline.events
+
+
+def _timeless(events):
+    return [facts(event) for event in events]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_a_recorded_run_can_be_forked(run, tmp_path):
+    timeline = TIMELINES[run]
+    write_recorded(timeline, tmp_path / "run.jsonl")
+    read = read_recorded(tmp_path / "run.jsonl")
+    assert _timeless(read.fork(len(read) // 2).events) == _timeless(timeline.events)
+    fork = read.fork(len(read) // 2, InjectRequest(NEW))
+    assert "new" in summary_of(fork).requests
+    assert _timeless(fork.fork(0).events) == _timeless(timeline.events)
+
+
+def test_recorded_runs_that_cannot_be_forked():
+    timeline = TIMELINES["timestamp-top", "hash"]
+    with pytest.raises(BadChange, match="redacted"):
+        redacted(timeline).fork(3)
+    bare = Timeline(timeline.settings["num_blocks"], timeline.settings["block_size"])
+    for event in timeline.events:
+        bare.add(event)
+    with pytest.raises(BadChange, match="does not say how the scheduler was set"):
+        bare.fork(3)
+
+
+def test_a_place_that_is_not_there():
+    with pytest.raises(UnknownThing):
+        TIMELINES["timestamp-top", "hash"].fork(10_000)

@@ -1,0 +1,215 @@
+"""The sentences: every event has one, every lookup its reason, and every rule names a function that exists."""
+
+import re
+from importlib import import_module
+
+import pytest
+
+from minicache.core import events as ev
+from minicache.core.event_log import TYPES
+from minicache.core.explain import Reason
+from minicache.sim import words
+from minicache.sim.errors import UnknownThing
+from minicache.sim.explainer import explain_block, explain_event, explain_request
+from minicache.sim.fork import SetBlockSize, ShrinkPool
+from minicache.sim.library import find_scenario, scenario_names
+from minicache.sim.phrases import block_ranges, listed, plural
+from minicache.sim.rules import EVENTS, LOOKUP, LOOKUPS
+from minicache.sim.timeline import Timeline
+from minicache.sim.tokens import show_token, show_tokens
+from minicache.sim.transcript import narrate, transcript
+
+
+def lines_of(name, kind=None, *settings):
+    return [line.words for line in narrate(Timeline.record(find_scenario(name, settings), kind))]
+
+
+def lookups_of(name, kind=None, *settings):
+    return [line for line in lines_of(name, kind, *settings) if " looks up its prefix" in line]
+
+
+def test_every_event_type_has_words_and_a_rule():
+    assert {f"on_{name}" for name in TYPES} <= set(vars(words))
+    assert set(EVENTS) | {ev.PrefixMatched} == set(TYPES.values())
+    assert set(LOOKUPS) >= set(Reason.__args__) - {"not_looked_up"}
+
+
+@pytest.mark.parametrize("decided_by", sorted({rule.decided_by for rule in EVENTS.values()} | set(LOOKUP.values())))
+def test_the_function_that_decided_exists(decided_by):
+    file, path = decided_by.split(" ")
+    thing = import_module(f"minicache.{file.removesuffix('.py').replace('/', '.')}")
+    for name in path.split("."):
+        thing = getattr(thing, name)
+    assert callable(thing)
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_line_is_a_whole_sentence(name):
+    for kind in find_scenario(name).kinds:
+        for line in lines_of(name, kind):
+            assert re.match(r"[A-Za-z0-9].*[.]$", line), line
+            assert not re.search(r"None|  |\b1 (blocks|tokens)\b|array\(|\{|\}", line), line
+
+
+def test_a_timestamp_at_the_top_with_the_hash_chain():
+    assert lookups_of("timestamp-top", "hash")[:2] == [
+        "user1 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Nobody is known who began as user1 "
+        "does.",
+        "user2 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Block 0 differs from user1's at "
+        'token 13: "2" stands there instead of "1". Its hash is new, so the hashes of the 41 blocks behind it are new '
+        "too, although 40 of them hold the same text.",
+    ]
+
+
+def test_a_timestamp_at_the_top_with_the_radix_tree():
+    assert lookups_of("timestamp-top", "radix")[1] == (
+        'user2 looks up its prefix and finds 13 of 672 tokens. Token 13 differs from user1\'s: "2" stands there '
+        'instead of "1". The path in the tree parts there, so the 658 tokens behind it cannot be reused, although 657 '
+        "of them hold the same text."
+    )
+
+
+def test_two_equal_prompts_with_the_hash_chain():
+    lines = lines_of("two-equal-prompts", "hash")
+    assert lines[:11] == [
+        'user1 arrives with 40 tokens, which is 2 whole blocks and 8 tokens more: "What is the capital city of New '
+        'Zealand?". It may generate 2 and waits as number 1 in the queue.',
+        'user2 arrives with 40 tokens, which is 2 whole blocks and 8 tokens more: "What is the capital city of New '
+        'Zealand?". It may generate 2 and waits as number 2 in the queue.',
+        "Step 1 begins at 0.000 s (modelled): 0 running, 2 waiting.",
+        "user1 looks up its prefix and finds 0 of 40 tokens, 0 of 2 whole blocks. Nobody has computed more yet: user2, "
+        "which begins alike, waits too.",
+        "user1 takes 3 fresh blocks from the head of the free queue: 1–3.",
+        "user1 is admitted: 0 of its 40 tokens come from the cache, 40 are computed in this step.",
+        "2 blocks of user1 become findable: 1, 2, under hashes 91b4d8c6… to 33f4f5e3…, before their KV is computed.",
+        "user2 looks up its prefix and finds 32 of 40 tokens, 2 of 2 whole blocks. Every whole block of user2 was "
+        "found (32 tokens). Only full blocks are cached, so its last, partial one was not.",
+        "user2 adopts 2 cached blocks: 1, 2, which it shares with user1.",
+        "user2 takes 1 fresh block from the head of the free queue: 4.",
+        "user2 is admitted: 32 of its 40 tokens come from the cache, 8 are computed in this step.",
+    ]
+
+
+def test_two_equal_prompts_with_the_radix_tree():
+    lines = lines_of("two-equal-prompts", "radix")
+    assert lines[6].endswith("Token 0 of user2 is the same as user1's, which has not computed it yet.")
+    assert lines[15:20] == [
+        "The first 40 tokens of user2 are in the tree, along node 1, which was used just now.",
+        "user2 computed 40 blocks that somebody else had published meanwhile: its copies 41–80 are freed.",
+        "user2's block table names the tree's blocks from entry 0 on: 1–40.",
+        "user2 locks node 1 and all above it: they cannot be evicted.",
+        "user2 generates #8529, its token 1 of 2.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "request_id", "reason"),
+    [
+        ("last-token", "hash", "equal", "One token must be computed to have logits, so the block with its last token"),
+        ("last-token", "radix", "equal", "All its tokens but one were found (63): the last must be computed"),
+        ("short-prompt", "hash", "fifteen-2", "has no block that could be reused: only full blocks are cached"),
+        ("tail-first", "hash", "b-later", "Block 1 of b-later was in the cache until step 3: x needed the room."),
+        ("adapters-and-salts", "hash", "legal-1", "but in another namespace (adapter, salt or extra key)"),
+        ("multi-turn", "radix", "turn2", "The next token was the last that turn1 generated, and that one has no KV"),
+        (
+            "multi-turn",
+            "hash",
+            "turn2",
+            "up to token 163, where turn1 ends, in the middle of block 10: only full blocks",
+        ),
+        ("sglang-article", "radix", "chat1-turn3", "Token 55 of chat1-turn3 was in the cache until step"),
+    ],
+)
+def test_the_reasons_of_lookups(name, kind, request_id, reason):
+    [line] = [line for line in lookups_of(name, kind) if line.startswith(f"{request_id} ")]
+    assert reason in line
+
+
+def test_pressure_in_words():
+    lines = lines_of("preempt-and-resume", "hash")
+    assert (
+        "second is preempted: first needed a block and none was free. It keeps its tokens, gives up its KV and waits "
+        "again, at the front of the queue."
+    ) in lines
+    assert any("is admitted again after its preemption" in line for line in lines)
+    assert any(line.startswith("second does not fit: it needs") for line in lines)
+    assert any(re.match(r"Blocks? .* (is|are) evicted: \w+ needed the room\.", line) for line in lines)
+
+
+def test_a_request_explained():
+    told = explain_request(Timeline.record(find_scenario("timestamp-top"), "hash"), "user2")
+    assert told.summary == (
+        "user2 is finished: it asked with 672 tokens, hit 0 of them, was preempted 0 times and has generated 4 of 4."
+    )
+    lookup = told.accounts[1]
+    assert lookup.rule.name == "nothing behind a difference"
+    assert lookup.rule.otherwise == (
+        "Had user2 gone on as user1 does, it would have found more: move what differs behind what is shared."
+    )
+    assert lookup.rule.decided_by == "core/hash_chain_cache.py HashChainCache.lookup"
+    assert str(lookup).endswith("(core/hash_chain_cache.py HashChainCache.lookup)")
+    assert [account.place for account in told.accounts] == sorted(account.place for account in told.accounts)
+
+
+def test_a_block_explained():
+    timeline = Timeline.record(find_scenario("tail-first"))
+    last = explain_block(timeline, 4)
+    assert "evicted: x needed the room" in " ".join(last.lines())
+    assert explain_block(timeline, 3, 30).summary == (
+        'Block 3 is free and can be found under hash f3e21b0a… with tokens 0 to 3 of b, "cccc": it is number 5 of 7 in '
+        "the free queue."
+    ).replace("f3e21b0a", timeline.at(30).hashes[3].hex()[:8])
+    assert explain_block(timeline, 0).summary.startswith("Block 0 is the null block")
+    place = timeline.next(-1, "BlocksAllocated")
+    assert explain_block(timeline, 1, place).summary == "Block 1 is held by a and holds nothing that can be found."
+    radix = Timeline.record(find_scenario("radix-split-and-prune"))
+    place = radix.next(radix.next(-1, "RequestFinished"), "StepFinished")
+    assert explain_block(radix, 1, place).summary == (
+        'Block 1 is in node 1 of the tree, used by nobody, and can be found with token 0 of first, "T": it goes when '
+        "the node is evicted."
+    )
+
+
+def test_an_event_explained():
+    timeline = Timeline.record(find_scenario("two-equal-prompts"), "radix")
+    told = explain_event(timeline, timeline.next(-1, "BlockTableRewritten"))
+    assert told.accounts[0].rule.otherwise == "Left as it was, the table would name freed blocks: a use after free."
+    assert told.to_json()["accounts"][0]["decided_by"] == "core/radix_cache.py RadixCache.publish"
+
+
+def test_what_is_not_there_cannot_be_explained():
+    timeline = Timeline.record(find_scenario("tail-first"))
+    with pytest.raises(UnknownThing, match="no request 'b-latr': did you mean 'b-later'"):
+        explain_request(timeline, "b-latr")
+    with pytest.raises(UnknownThing, match="there is no block 8: this pool has blocks 0 to 7"):
+        explain_block(timeline, 8)
+    with pytest.raises(UnknownThing, match="there is no event -1"):
+        explain_event(timeline, -1)
+
+
+def test_a_transcript_has_every_event():
+    timeline = Timeline.record(find_scenario("block-straddle"))
+    numbered = [line for line in transcript(timeline) if line]
+    assert [int(line.split()[0]) for line in numbered] == list(range(len(timeline)))
+
+
+@pytest.mark.parametrize("change", [ShrinkPool(20), SetBlockSize(2), SetBlockSize(64)], ids=repr)
+def test_a_fork_is_told_to_its_end(change):
+    timeline = Timeline.record(find_scenario("chunked-prefill"))
+    fork = timeline.fork(timeline.place_of_step(6), change)
+    told = [line.words for line in narrate(fork)]
+    assert len(told) == len(fork)
+    assert told[: fork.forked_at] == [line.words for line in narrate(timeline)][: fork.forked_at]
+    assert told[-1].startswith("Step ")
+    assert explain_request(fork, "again").accounts
+
+
+def test_phrases():
+    assert block_ranges([1, 2, 3, 4, 9, 8, 7, 12]) == "1–4, 9–7, 12"
+    assert block_ranges([5, 6]) == "5, 6"
+    assert block_ranges([1, 3, 5, 7], limit=2) == "1, 3, …"
+    assert (plural(1, "block"), plural(1200, "block")) == ("1 block", "1,200 blocks")
+    assert (listed(["a"]), listed("abc")) == ("a", "a, b and c")
+    assert (show_token(97), show_token(10), show_token(300)) == ('"a"', "byte 0x0a", "#300")
+    assert show_tokens([*b"hello ", 300]) == '"hello …"'
+    assert show_tokens([300, 301]) == "#300 … #301"
