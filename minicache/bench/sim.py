@@ -1,7 +1,7 @@
 """How fast the simulator is, that its time is linear in the events, and that a timeline is quick to look into.
 
 The workload: users of four tenants, each tenant with a system prompt of 512 tokens, ask questions of 64 tokens of their
-own and get 32 tokens each; forty arrive in a modelled second, into a pool of 8,192 tokens, which is soon full.
+own and get 32 tokens each; twenty-five arrive in a modelled second, into a pool of 4,096 tokens, which is soon full.
 
 Standard library only.
 """
@@ -25,8 +25,8 @@ from minicache.sim.timeline import Timeline
 SCALES = (1, 4, 16)
 REQUESTS = 100  # at scale 1
 SYSTEM, QUESTION, OUTPUT = 512, 64, 32
-TENANTS, EVERY = 4, 0.025
-POOL = 8_192  # tokens
+TENANTS, EVERY = 4, 0.04
+POOL = 4_096  # tokens
 VOCABULARY = 8_192  # different tokens in questions and answers, as in a long text
 TIMELINE_EVENTS = 100_000
 LOOKS = 200

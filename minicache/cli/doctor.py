@@ -124,7 +124,7 @@ def _gaps(findings: Findings) -> Iterator[str]:
         if missing:
             yield f"{', '.join(missing)} missing: pip install 'minicache[{extra}]'"
     for model in findings.models:
-        if model["folder"] is None and model["name"] != "tiny":  # tiny is made on first use
+        if model["folder"] is None:
             yield f"model {model['name']} is not in the store: minicache model pull {model['name']}"
     works = {backend.name for backend in findings.backends if backend.works}
     if "cpu" in works and not works & {"cuda", "mps"}:
@@ -156,8 +156,5 @@ def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]
         yield title, [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in found]
     yield (
         "Models",
-        [
-            (f"  {m['name']}", m["folder"] or ("made on first use" if m["name"] == "tiny" else "not in the store"))
-            for m in findings.models
-        ],
+        [(f"  {m['name']}", m["folder"] or "not in the store") for m in findings.models],
     )

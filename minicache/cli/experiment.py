@@ -224,8 +224,7 @@ def default_model() -> str:
     if model_store.is_stored(model_store.SMOLLM2):
         return model_store.SMOLLM2
     stderr().print(
-        "smollm2 is not in the store, so this runs the small random model tiny; for a real model: "
-        "minicache model pull smollm2"
+        "smollm2 is not in the store, so this runs the small model tiny; for a real one: minicache model pull smollm2"
     )
     return model_store.TINY
 

@@ -15,6 +15,7 @@ from minicache.sim.expect import mismatches
 from minicache.sim.explainer import Explained
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.lock_step import partings, report
+from minicache.sim.phrases import plural
 from minicache.sim.recorded import write_recorded
 from minicache.sim.scenario import GROUPS, Kind
 from minicache.sim.summary import RATES, Summary
@@ -137,14 +138,14 @@ def _figures(timeline: Timeline) -> Iterator[str]:
     summary = summary_of(timeline)
     totals = summary.totals
     yield (
-        f"{len(summary.requests)} requests with {summary.prompt_tokens:,} prompt tokens, of which "
+        f"{plural(len(summary.requests), 'request')} with {summary.prompt_tokens:,} prompt tokens, of which "
         f"{summary.cached_tokens:,} were cached; {totals['computed_tokens']:,} tokens were computed in "
         f"{totals['steps']:,} steps, {totals['output_tokens']:,} generated."
     )
     yield (
         f"Blocks: at most {totals['peak_blocks']:,} of {timeline.settings['num_blocks'] - 1:,} in use, "
         f"{totals['evicted_blocks']:,} evicted, {totals['duplicates_freed']:,} duplicates freed. Preemptions: "
-        f"{totals['preemptions']:,}. At most {totals['max_waiting']:,} requests waited at once."
+        f"{totals['preemptions']:,}. At most {plural(totals['max_waiting'], 'request')} waited at once."
     )
     for name, value in summary.hit_rates.items():
         yield f"Hit rate, {name}: {value:.1%}. {RATES[name]}"

@@ -106,15 +106,24 @@ class History(CacheView):
 
     def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
         super().on_BlocksPublished(event)
-        table = self.tables[event.request]
-        first = table.index(event.blocks[0])
-        digest = self._digests[table[first - 1]] if first else _root(event.namespace)
+        digest = self._parent_digest(event)
         tokens = array("Q", event.tokens)
         for index, block in enumerate(event.blocks):
             digest = _next(digest, tokens[index * self.block_size : (index + 1) * self.block_size])
             self._digests[block] = digest
             self._findable[digest] += 1
             self._lost.pop(digest, None)
+
+    def _parent_digest(self, event: ev.BlocksPublished) -> bytes:
+        """The digest of what stands before the published blocks: in the tree above the new leaf, or in the table.
+
+        In a radix cache the table may still name the request's own duplicates there: it is rewritten afterwards.
+        """
+        if event.parent_node:
+            return self._digests[self.nodes[event.parent_node].blocks[-1]]
+        table = self.tables[event.request]
+        first = table.index(event.blocks[0])
+        return self._digests[table[first - 1]] if first else _root(event.namespace)
 
     def on_BlocksEvicted(self, event: ev.BlocksEvicted) -> None:
         super().on_BlocksEvicted(event)

@@ -22,12 +22,12 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from minicache.engine.errors import PullFailed, UnknownModel
+from minicache.engine.tiny import TINY_FOLDER
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, of how much."""
 
 TINY, SMOLLM2 = "tiny", "smollm2"
-TINY_VERSION = "1"  # part of its folder's name: raise it when tiny.py writes another model
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -54,12 +54,12 @@ def models_folder() -> Path:
 def list_models() -> list[StoredModel]:
     """The built-in names first, then whatever else was pulled. Changes nothing."""
     models = [
-        StoredModel(TINY, _present(_tiny_folder()), "random weights, one byte is one token; made on first use"),
+        StoredModel(TINY, TINY_FOLDER, "comes with minicache; one byte is one token; knows only prefix caching"),
         StoredModel(SMOLLM2, _present(_folder(SMOLLM2)), "SmolLM2-135M-Instruct, weights quantised to 4 bits (Q4_1)"),
     ]
     if models_folder().is_dir():
         for folder in sorted(models_folder().iterdir()):
-            if _present(folder) and folder.name != SMOLLM2 and not folder.name.startswith((".", f"{TINY}-")):
+            if _present(folder) and folder.name != SMOLLM2 and not folder.name.startswith("."):
                 about = "from the Hugging Face hub" if "--" in folder.name else "converted from a GGUF file"
                 models.append(StoredModel(folder.name.replace("--", "/", 1), folder, about))
     return models
@@ -73,11 +73,11 @@ def is_stored(name: str) -> bool:
 def resolve(name: str | Path) -> Path:
     """The folder of a model given by name or by path. Raises `UnknownModel`, saying how to get it.
 
-    `tiny` is made on first use; a .gguf file is converted once, into the store.
+    `tiny` is part of the package; a .gguf file is converted once, into the store.
     """
     text = str(name)
     if text == TINY:
-        return _make(_tiny_folder(), lambda folder, _: _write_tiny(folder))
+        return TINY_FOLDER
     if stored := _present(_folder(text)):
         return stored
     path = _existing(text)
@@ -111,8 +111,8 @@ def pull(name: str, progress: Progress | None = None) -> Path:
 
 
 def remove(name: str) -> bool:
-    """Delete a model from the store; whether it was there."""
-    folder = _tiny_folder() if name == TINY else _folder(name)
+    """Delete a model from the store; whether it was there. `tiny` is not in the store, but in the package."""
+    folder = _folder(name)
     if not _present(folder):
         return False
     with _locked(folder.parent):
@@ -155,20 +155,10 @@ def _folder(name: str) -> Path:
     return models_folder() / name.replace("/", "--")
 
 
-def _tiny_folder() -> Path:
-    return models_folder() / f"{TINY}-{TINY_VERSION}"
-
-
 def _present(folder: Path) -> Path | None:
     with suppress(OSError, ValueError):  # a name that cannot be a path is not in the store
         return folder if (folder / "config.json").is_file() else None
     return None
-
-
-def _write_tiny(folder: Path) -> None:
-    from minicache.engine.tiny import write_tiny
-
-    write_tiny(folder)
 
 
 def _resolve_gguf(path: Path) -> Path:

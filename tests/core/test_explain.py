@@ -213,6 +213,16 @@ def test_a_block_is_remembered_when_its_publisher_is_not() -> None:
     assert world.serve("r", list(range(12))).reason == "evicted"
 
 
+def test_duplicates_in_front_of_a_new_leaf_do_not_confuse_the_history() -> None:
+    """Two prompts that part late, computed in one step: the second publishes its tail behind the first one's blocks."""
+    world = World("radix", num_blocks=60)
+    world.add("a", [*range(12), 50, 51, 52, 53])
+    world.add("b", [*range(12), 60, 61, 62, 63])
+    world.step()
+    found = world.serve("c", [*range(12), 60, 61, 62, 63, *range(70, 75)])
+    assert (found.reason, found.num_tokens, found.other) == ("difference", 16, "b")
+
+
 def test_forgotten_requests_are_unknown() -> None:
     world = World("hash")
     world.history.max_requests = 2

@@ -91,7 +91,7 @@ def test_what_a_killed_pull_left_is_not_a_model_and_goes(store: Path, tmp_path: 
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "mine.gguf")], env=os.environ)
     assert killed.returncode == -signal.SIGKILL
     assert [name.startswith(".pull-") for name in contents(store)] == [True]
-    assert [model.name for model in model_store.list_models() if model.folder] == []
+    assert [model.name for model in model_store.list_models() if model.folder] == ["tiny"]
     folder = model_store.resolve(tmp_path / "mine.gguf")
     assert contents(store) == [folder.name]
 
@@ -147,7 +147,7 @@ def test_a_store_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: py
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MINICACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(PullFailed, match=r"cannot write the model to .*MINICACHE_HOME"):
-        model_store.resolve("tiny")
+        model_store.pull("smollm2")
 
 
 @pytest.mark.parametrize("name", ["nothing", "../up", "", "a\0b", "x" * 300])
@@ -158,11 +158,12 @@ def test_unknown_names(name: str) -> None:
         model_store.pull(name)
 
 
-def test_tiny_is_made_on_first_use_and_is_the_same_each_time(store: Path) -> None:
+def test_tiny_comes_with_the_package_and_needs_no_store(store: Path) -> None:
     folder = model_store.resolve("tiny")
-    first = (folder / "model.safetensors").read_bytes()
-    assert model_store.remove("tiny")
-    assert (model_store.pull("tiny") / "model.safetensors").read_bytes() == first
+    assert model_store.pull("tiny") == folder
+    assert model_store.is_stored("tiny")
+    assert not model_store.remove("tiny")
+    assert not model_store.models_folder().exists()
     config = load_model(folder).config
     assert config.num_heads != config.num_kv_heads
     assert config.max_positions == 4096

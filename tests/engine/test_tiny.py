@@ -87,7 +87,7 @@ def test_logits_are_those_of_the_decoder_that_was_trained(model: Model) -> None:
 
 def test_bits_per_byte_of_unseen_text(model: Model) -> None:
     """A model that knows nothing needs 8 bits, one that knows how often each letter comes about 4.2."""
-    assert bits(model, ByteTokenizer().encode(UNSEEN)).mean() < 2.6
+    assert bits(model, ByteTokenizer().encode(UNSEEN)).mean() < 2.1  # 1.80 measured
 
 
 def test_the_far_end_of_the_context_is_as_good_as_the_beginning(model: Model) -> None:

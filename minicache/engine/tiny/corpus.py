@@ -62,8 +62,9 @@ def training_prose() -> list[str]:
 class Sampler:
     """Draws training sequences; the same seed draws the same ones."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, prose_share: float = 0.42) -> None:
         self.random = random.Random(seed)
+        self.prose_share = prose_share
         self.prose = training_prose()
         self.topics = read_topics(CORPUS / "chats" / "topics.txt")
         self.systems = (CORPUS / "chats" / "systems.txt").read_text(encoding="utf-8").splitlines()
@@ -84,9 +85,9 @@ class Sampler:
 
     def document(self) -> str:
         kind = self.random.random()
-        if kind < 0.45:
+        if kind < self.prose_share:
             return self.random.choice(self.prose)
-        return self.chat() if kind < 0.88 else self.counting()
+        return self.chat() if kind < 0.97 else self.counting()
 
     def chat(self, system_length: int = 0) -> str:
         """A conversation of one to four questions, mostly with a system prompt; of `system_length` bytes if given."""
@@ -94,7 +95,7 @@ class Sampler:
         if system_length or self.random.random() < 0.8:
             turns.append(("system", self.system_prompt(system_length)))
         for _ in range(self.random.choice((1, 1, 2, 2, 3, 4))):
-            if self.random.random() < 0.12:
+            if self.random.random() < 0.05:
                 question, answer = self.count()
             else:
                 questions, answers = self.random.choice(self.topics)

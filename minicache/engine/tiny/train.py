@@ -8,6 +8,7 @@ import argparse
 import math
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,16 +21,33 @@ from minicache.engine.tiny import TINY_FOLDER
 from minicache.engine.tiny.corpus import Sampler, encode, held_out
 from minicache.engine.tiny.decoder import Decoder
 from minicache.engine.tiny.folder import CONFIG, write_folder
+from minicache.text.tokenizer import ByteTokenizer
 
-SHAPES = ((256, 12, 0.50), (512, 6, 0.29), (1024, 3, 0.11), (2048, 2, 0.06), (4096, 1, 0.04))  # length, rows, share
-DROPOUT = 0.1
+SHAPES = ((256, 6, 0.55), (512, 3, 0.28), (1024, 2, 0.09), (2048, 1, 0.05), (4096, 1, 0.03))  # length, rows, share
 CHECKPOINT_EVERY = 100
+ANSWER = torch.tensor(ByteTokenizer().encode("<|im_start|>assistant\n"))
+OPENING = 24  # bytes at the beginning of an answer that decide what it is about
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One part of the training, with a schedule of its own. It starts from the weights that the one before stored."""
+
+    name: str
+    steps: int
+    rate: float  # the highest learning rate
+    dropout: float
+    prose_share: float  # of the documents
+    opening_weight: float  # of the loss of each of an answer's first bytes; that of other bytes is 1
+
+
+# Which answer fits a question is a small part of the bits of a text: after the first phase it is not learned yet.
+PHASES = (Phase("text", 1500, 6e-3, 0.1, 0.42, 1.0), Phase("chat", 800, 4e-3, 0.0, 0.35, 4.0))
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Train tiny and write its model folder.")
-    parser.add_argument("--steps", type=int, default=1800)
-    parser.add_argument("--rate", type=float, default=6e-3, help="the highest learning rate")
+    parser.add_argument("--phase", choices=[phase.name for phase in PHASES], help="only this one, from what is in OUT")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=TINY_FOLDER)
@@ -37,26 +55,29 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     # Probabilities and gradients become so small that a CPU computes them many times slower than other numbers.
     torch.set_flush_denormal(True)
-    torch.manual_seed(options.seed)
-    model = Decoder(ModelConfig.from_hf(CONFIG), DROPOUT)
-    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {options.steps:,} steps", flush=True)
-    train(model, options.steps, options.rate, options.seed, options.out)
+    for index, phase in enumerate(PHASES):
+        if options.phase in (None, phase.name):
+            seed = options.seed + index
+            torch.manual_seed(seed)
+            model = load_decoder(options.out, phase.dropout) if index else new_decoder(phase.dropout)
+            print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {phase}", flush=True)
+            train(model, phase, seed, options.out)
     for kind, bits in bits_per_byte(load_decoder(options.out)).items():
         print(f"{kind}: {bits:.3f} bits per byte of held-out text", flush=True)
 
 
-def train(model: Decoder, steps: int, rate: float, seed: int, out: Path) -> None:
+def train(model: Decoder, phase: Phase, seed: int, out: Path) -> None:
     """Train in place and write checkpoints, the last one after the last step, into `out`."""
-    sampler = Sampler(seed)
-    optimizers = make_optimizers(model, rate)
+    sampler = Sampler(seed, phase.prose_share)
+    optimizers = make_optimizers(model, phase.rate)
     started, seen, average = time.perf_counter(), 0, 0.0
-    for step in range(1, steps + 1):
+    for step in range(1, phase.steps + 1):
         for group in (group for one in optimizers for group in one.param_groups):
-            group["lr"] = rate * schedule(step, steps)
+            group["lr"] = phase.rate * schedule(step, phase.steps)
         [(length, rows, _)] = sampler.random.choices(SHAPES, [share for _, _, share in SHAPES])
         tokens = torch.tensor([sampler.row(length + 1) for _ in range(rows)])
         model.train()
-        loss = next_token_loss(model, tokens)
+        loss = next_token_loss(model, tokens, phase.opening_weight)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for one in optimizers:
@@ -64,11 +85,11 @@ def train(model: Decoder, steps: int, rate: float, seed: int, out: Path) -> None
             one.zero_grad()
         seen += rows * length
         average += (loss.item() - average) / min(step, 100)
-        if step % 50 == 0 or step == steps:
+        if step % 50 == 0 or step == phase.steps:
             spent = time.perf_counter() - started
             speed = f"{seen / spent:,.0f} tokens/s, {spent:.0f} s"
             print(f"step {step}: loss {average / math.log(2):.3f} bits a token, {speed}", flush=True)
-        if step % CHECKPOINT_EVERY == 0 or step == steps:
+        if step % CHECKPOINT_EVERY == 0 or step == phase.steps:
             write_folder(out, {f"model.{name}": tensor for name, tensor in model.state_dict().items()})
             print(f"step {step}: held out {bits_per_byte(model)}", flush=True)
 
@@ -86,9 +107,13 @@ def make_optimizers(model: Decoder, rate: float) -> list[torch.optim.Optimizer]:
     ]
 
 
-def load_decoder(folder: Path) -> Decoder:
+def new_decoder(dropout: float = 0.0) -> Decoder:
+    return Decoder(ModelConfig.from_hf(CONFIG), dropout)
+
+
+def load_decoder(folder: Path, dropout: float = 0.0) -> Decoder:
     """The decoder with the weights that are stored in `folder`, in float32."""
-    model = Decoder(ModelConfig.from_hf(CONFIG))
+    model = new_decoder(dropout)
     stored = load_file(folder / "model.safetensors")
     model.load_state_dict({name.removeprefix("model."): tensor.float() for name, tensor in stored.items()})
     return model.eval()
@@ -102,9 +127,22 @@ def schedule(step: int, steps: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / (steps - warm_up + 1)))
 
 
-def next_token_loss(model: nn.Module, tokens: Tensor) -> Tensor:
-    """Mean cross-entropy in nats of each token of (B, T) but the first."""
-    return F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+def next_token_loss(model: nn.Module, tokens: Tensor, opening_weight: float = 1.0) -> Tensor:
+    """Mean cross-entropy in nats of each token of (B, T) but the first, openings of answers weighted."""
+    losses = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
+    weights = torch.where(opens_answer(tokens)[:, 1:], opening_weight, 1.0).flatten()
+    return (losses * weights).sum() / weights.sum()
+
+
+def opens_answer(tokens: Tensor) -> Tensor:
+    """Which of (B, T) are among the first `OPENING` tokens of an answer."""
+    marks = torch.zeros_like(tokens, dtype=torch.bool)
+    width = len(ANSWER)
+    if tokens.shape[1] > width:
+        found = (tokens.unfold(1, width, 1) == ANSWER).all(dim=-1)  # (B, T - width + 1): the header begins here
+        for row, start in found.nonzero().tolist():
+            marks[row, start + width : start + width + OPENING] = True
+    return marks
 
 
 @torch.inference_mode()
