@@ -59,6 +59,30 @@ def run_workload(cache) -> int:
     return hits
 
 
+def run_scheduler(cache, config, events) -> str:
+    """Three requests through the scheduler, told to a view and a history; returns why the last one found no more."""
+    from minicache.core import Request, Scheduler
+    from minicache.core.explain import explain
+    from minicache.core.history import History
+    from minicache.core.views import EngineView
+
+    view = EngineView(cache.capacity + 1, cache.block_size)
+    history = History(cache.capacity + 1, cache.block_size)
+    events.sinks += [view, history]
+    scheduler = Scheduler(cache, config, events=events)
+    for number, question in enumerate(([100] * 9, [101] * 5, [100] * 9)):
+        scheduler.add(Request(f"request-{number}", list(range(64)) + question, max_tokens=4))
+        while scheduler.has_unfinished:
+            plan = scheduler.schedule()
+            cache.check()
+            scheduler.update(plan, {item.request.id: 7 for item in plan.scheduled if item.samples})
+            cache.check()
+            assert view.snapshot() == cache.snapshot(), "the view equals the snapshot"
+            assert view.scheduler_snapshot() == scheduler.snapshot(), "the view equals the snapshot"
+    assert cache.num_free == cache.capacity, "every block came back"
+    return explain("request-2", history).reason
+
+
 def main() -> int:
     modules = import_core()
     from minicache.core import HashChainCache, NoCache, RadixCache
@@ -71,6 +95,12 @@ def main() -> int:
     }
     expected = {"HashChainCache, 16": 64 + 64, "RadixCache, 1": 64 + 72, "RadixCache, 4": 64 + 72, "NoCache, 16": 0}
     assert hits == expected, f"hits {hits}, expected {expected}"
+    from minicache.core import EventStream, SchedulerConfig
+
+    events = EventStream()
+    assert run_scheduler(HashChainCache(40, events=events), SchedulerConfig.vllm(), events) == "whole"
+    events = EventStream()
+    assert run_scheduler(RadixCache(400, events=events), SchedulerConfig.sglang(), events) == "last_token"
     foreign = foreign_modules()
     if foreign:
         print(f"the core imported more than the standard library: {', '.join(foreign)}", file=sys.stderr)

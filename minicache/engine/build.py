@@ -53,7 +53,8 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
     if config.exact:
         model = ExactModel(model, config.exact_tile)
     runner = ModelRunner(model, kv_cache, attention)
-    return Parts(runner, cache, scheduler, tokenizer, load_eos_tokens(folder), max_context)
+    eos_tokens = load_eos_tokens(folder) or (tokenizer.eos_ids if tokenizer else frozenset())
+    return Parts(runner, cache, scheduler, tokenizer, eos_tokens, max_context)
 
 
 def build_cache(config: EngineConfig, num_blocks: int, events: EventStream | None) -> PrefixCache:

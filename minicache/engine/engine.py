@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from torch import Tensor
 
@@ -169,10 +170,13 @@ class Engine:
         With n > 1 all answers come, each with its `index`. `options` are those of `submit`. Bad input raises at once,
         not at the first iteration.
         """
-        return self._follow(self.submit(prompt, params, **options))  # type: ignore[arg-type]
+        following = self._follow(self.submit(prompt, params, **options))  # type: ignore[arg-type]
+        next(following)  # begun, so that it aborts its request even if nobody ever iterates
+        return cast(Iterator[RequestOutput], following)
 
-    def _follow(self, request_id: str) -> Iterator[RequestOutput]:
+    def _follow(self, request_id: str) -> Iterator[RequestOutput | None]:
         try:
+            yield None
             while request_id in self._samples:
                 for output in self.step():
                     if output.request_id == request_id:

@@ -76,6 +76,14 @@ def test_streaming_gives_the_same_in_pieces(engine: Engine) -> None:
     assert len(pieces) == 30
 
 
+def test_a_stream_that_nobody_reads_is_aborted(engine: Engine) -> None:
+    stream = engine.stream(PROMPT, SHORT)
+    assert engine.has_unfinished
+    del stream
+    assert not engine.has_unfinished
+    assert engine.cache.num_free == engine.cache.capacity
+
+
 def test_leaving_a_stream_aborts_the_request(engine: Engine) -> None:
     for output in itertools.islice(engine.stream(PROMPT, SHORT), 2):
         assert not output.finished
