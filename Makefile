@@ -4,7 +4,7 @@
 # run finds the stamp and starts at once; a changed pyproject.toml is newer than the stamp and installs again.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest docs clean
+.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest docs clean mutants
 
 BUDGET := 10m
 VENV := .venv
@@ -57,6 +57,9 @@ goldens: $(DEV) ## accept the logs of the scenarios as they are now; git shows w
 
 prove: $(DEV) ## look for a case that breaks a law, for a time: make prove BUDGET=10m (or 90s, 1h)
 	$(PY) -m tests.prove --budget $(BUDGET)
+
+mutants: $(DEV) ## named wrong changes, each of which a law must kill
+	$(PY) -m tests.mutants
 
 docs: $(DEV) ## the site, into site/
 	$(PY) -m mkdocs build --strict

@@ -35,6 +35,7 @@ class Findings:
     packages: dict[str, dict[str, str | None]]
     backends: list[Backend]
     models: list[dict[str, str | None]]
+    exact: dict[str, bool]  # number format -> whether exact mode may multiply several tiles of `tiny` at once
     gaps: list[str] = field(default_factory=list)
 
 
@@ -57,6 +58,7 @@ def examine() -> Findings:
         packages={extra: _packages(extra) for extra in ("", *EXTRAS)},
         backends=_backends(),
         models=_models(),
+        exact=_exact(),
     )
     findings.gaps = list(_gaps(findings))
     return findings
@@ -118,6 +120,21 @@ def _models() -> list[dict[str, str | None]]:
     return [{"name": model.name, "folder": str(model.folder) if model.folder else None} for model in models]
 
 
+def _exact() -> dict[str, bool]:
+    """What exact mode's start-up check finds on this machine; empty without torch."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return {}
+    from minicache.engine import model_store
+    from minicache.engine.exact import can_stack
+    from minicache.engine.loader import load_model
+
+    folder = model_store.resolve(model_store.TINY)
+    formats = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
+    return {name: can_stack(load_model(folder, dtype)) for name, dtype in formats.items()}
+
+
 def _gaps(findings: Findings) -> Iterator[str]:
     for extra in EXTRAS:
         missing = [name for name, installed in findings.packages[extra].items() if installed is None]
@@ -154,6 +171,10 @@ def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]
     for title, kind in (("Devices", "device"), ("Attention backends", "attention")):
         found = [backend for backend in findings.backends if backend.kind == kind]
         yield title, [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in found]
+    yield (
+        "Exact mode: tiles of tiny multiplied",
+        [(f"  {name}", "several at once" if stacks else "one by one") for name, stacks in findings.exact.items()],
+    )
     yield (
         "Models",
         [(f"  {m['name']}", m["folder"] or "not in the store") for m in findings.models],

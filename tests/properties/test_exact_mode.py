@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicache.core import EventStream, HashChainCache, NoCache, PrefixCache, RadixCache, SchedulerConfig
+from minicache.core import EventStream, HashChainCache, NoCache, PrefixCache, RadixCache, SchedulerConfig, StepPlan
 from minicache.engine import SamplingParams
 from minicache.engine.batch import Batch
 from minicache.engine.exact import ExactModel
@@ -134,3 +134,31 @@ def test_without_exact_mode_the_bits_differ() -> None:
     cold = run(fast, lambda events: NoCache(400, 16, events=events), SchedulerConfig.vllm(max_num_seqs=1))
     warm = run(fast, lambda events: HashChainCache(400, 16, events=events), SchedulerConfig.vllm())
     assert different_rows(warm, cold)
+
+
+@pytest.mark.model
+def test_smollm2_answers_with_the_same_bits_after_a_hit() -> None:
+    """The real model, short prompts: cold without a cache, warm with either."""
+    from minicache.engine import Engine
+
+    system = "You are the support bot of a shop for walking and cycling gear. Answer in one friendly sentence. "
+    texts = [system + "Where is my parcel?", system + "Can I send it back?"]
+
+    def answers(cache: str) -> list[torch.Tensor]:
+        engine = Engine(model="smollm2", cache=cache, num_blocks=200, exact=True)
+        seen: list[torch.Tensor] = []
+        inner = engine.runner.logits
+
+        def recorded(plan: StepPlan, hidden: torch.Tensor) -> torch.Tensor:
+            seen.append(inner(plan, hidden))
+            return seen[-1]
+
+        engine.runner.logits = recorded  # type: ignore[method-assign]
+        outputs = [engine.generate([text], SamplingParams(max_tokens=3))[0] for text in (*texts, *texts)]
+        assert (sum(output.cached_tokens or 0 for output in outputs) > 0) == (cache != "none")
+        return seen
+
+    cold = answers("none")
+    for cache in ("hash", "radix"):
+        for ours, theirs in zip(answers(cache), cold, strict=True):
+            assert torch.equal(ours, theirs)

@@ -1,0 +1,241 @@
+"""Named wrong versions of the engine and the kernels, each of which a law must kill: `make mutants`.
+
+Each is one changed line in a copy of the source. The tests that state its law run against the copy; if they all pass,
+the mutant survives and the exit status is 1. The core has its own table (`tests/core/mutants.py`), which runs with it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TIMEOUT = 300  # seconds for one mutant
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old` stands once in `file` and becomes `new`; `tests` (pytest's arguments) state the `law`."""
+
+    name: str
+    law: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+TRANSPARENT = ("tests/properties/test_cached_equals_uncached.py",)
+ATTENTION = ("tests/engine/test_attention.py",)
+EXACT = ("tests/properties/test_exact_mode.py",)
+PAGED = ("tests/kernels/test_paged_attention.py",)
+DECODE = ("tests/kernels/test_paged_decode.py",)
+STORE = ("tests/kernels/test_store_kv.py",)
+ENGINE = "minicache/engine/"
+KERNELS = ENGINE + "kernels/"
+
+MUTANTS = [
+    Mutant(
+        "position restarts at 0 after a hit",
+        "cached equals uncached",
+        ENGINE + "batch.py",
+        "positions.append(at)",
+        "positions.append(at - start)",
+        TRANSPARENT,
+    ),
+    Mutant(
+        "RoPE of the chunk instead of the sequence",
+        "cached equals uncached",
+        ENGINE + "model.py",
+        "self.rotary.at(batch.positions)",
+        "self.rotary.at(batch.positions - batch.positions.min())",
+        TRANSPARENT,
+    ),
+    Mutant(
+        "KV written after attention",
+        "same-step sharing reads what is computed in this step",
+        ENGINE + "model.py",
+        "            kv_cache.write(index, k, v, batch.slots)\n"
+        "            attended = attention(q, kv_cache.k[index], kv_cache.v[index], batch)  # (T, Hq, D)\n",
+        "            attended = attention(q, kv_cache.k[index], kv_cache.v[index], batch)  # (T, Hq, D)\n"
+        "            kv_cache.write(index, k, v, batch.slots)\n",
+        TRANSPARENT,
+    ),
+    Mutant(
+        "slot of the null block written",
+        "cached equals uncached",
+        ENGINE + "batch.py",
+        "slots.append(blocks[at // block_size] * block_size + at % block_size)",
+        "slots.append(blocks[at // block_size] * 0 + at % block_size)",
+        TRANSPARENT,
+    ),
+    Mutant(
+        "stale KV after preemption",
+        "cached equals uncached",
+        "minicache/core/scheduler.py",
+        "        self.cache.release(request)\n        request.num_computed_tokens = 0\n",
+        "        self.cache.release(request)\n",
+        TRANSPARENT,
+    ),
+    Mutant(
+        "a draw that does not depend on the position",
+        "samples are independent of the batch",
+        ENGINE + "sampler.py",
+        'f"{seed}:{position}"',
+        'f"{seed}"',
+        ("tests/engine/test_sampler.py",),
+    ),
+    Mutant(
+        "last block unmasked",
+        "torch attention equals the reference",
+        ENGINE + "torch_attention.py",
+        "device=table.device) >= contexts[:, None]",
+        "device=table.device) >= contexts[:, None] + block_size",
+        ATTENTION,
+    ),
+    Mutant(
+        "causal mask off by one",
+        "torch attention equals the reference",
+        ENGINE + "torch_attention.py",
+        ".triu(start + top + 1)",
+        ".triu(start + top + 2)",
+        ATTENTION,
+    ),
+    Mutant(
+        "wrong K/V head for a query head",
+        "torch attention equals the reference",
+        ENGINE + "torch_attention.py",
+        "q[rows].unflatten(1, (keys.shape[1], -1)).permute(2, 1, 0, 3)",
+        "q[rows].unflatten(1, (-1, keys.shape[1])).permute(1, 2, 0, 3)",
+        ATTENTION,
+    ),
+    Mutant(
+        "block table row of another request",
+        "torch attention equals the reference",
+        ENGINE + "torch_attention.py",
+        "[s.block_table for s in sequences]",
+        "[s.block_table for s in reversed(sequences)]",
+        ATTENTION,
+    ),
+    Mutant(
+        "keys of a tile end where nothing is written yet",
+        "exact mode: the same bits however a prompt was computed",
+        ENGINE + "exact.py",
+        "    end = tile.start + size\n",
+        "    end = len(tile.slots)\n",
+        EXACT,
+    ),
+    Mutant(
+        "rows of a tile that are not computed now are left out",
+        "exact mode: the same bits however a prompt was computed",
+        ENGINE + "exact.py",
+        "        return self._each(lambda rows: F.linear(rows, linear.weight, linear.bias), x)\n",
+        "        kept = x.abs().sum(1) > 0\n"
+        "        y = x.new_zeros((len(x), linear.weight.shape[0]))\n"
+        "        y[kept] = F.linear(x[kept], linear.weight, linear.bias)\n"
+        "        return y\n",
+        EXACT,
+    ),
+    Mutant(
+        "softmax rescale forgotten, paged_attention",
+        "the kernel equals the reference",
+        KERNELS + "paged_attention.py",
+        "mixed = mixed * shrink[:, None]",
+        "mixed = mixed",
+        PAGED,
+    ),
+    Mutant(
+        "causal mask off by one, paged_attention",
+        "the kernel equals the reference",
+        KERNELS + "paged_attention.py",
+        "key[None, :] <= (start + query)[:, None]",
+        "key[None, :] <= (start + query + 1)[:, None]",
+        PAGED,
+    ),
+    Mutant(
+        "last block unmasked, paged_attention",
+        "unused slots are never read",
+        KERNELS + "paged_attention.py",
+        "written = key < end",
+        "written = key < end + 1",
+        PAGED,
+    ),
+    Mutant(
+        "block table row of another request, paged_attention",
+        "the kernel equals the reference",
+        KERNELS + "paged_attention.py",
+        "tables + sequence * table_stride",
+        "tables + 0 * sequence * table_stride",
+        PAGED,
+    ),
+    Mutant(
+        "wrong K/V head for a query head, paged_attention",
+        "the kernel equals the reference",
+        KERNELS + "paged_attention.py",
+        "head = kv_head * GROUP + r % GROUP",
+        "head = kv_head + (r % GROUP) * KV_HEADS",
+        PAGED,
+    ),
+    Mutant(
+        "softmax rescale forgotten, paged_decode",
+        "the kernel equals the reference",
+        KERNELS + "paged_decode.py",
+        "shrink = tl.exp2(peak - new_peak)",
+        "shrink = tl.exp2(peak - peak)",
+        DECODE,
+    ),
+    Mutant(
+        "parts weighed alike",
+        "the reduction equals the reference",
+        KERNELS + "merge_splits.py",
+        "weights = tl.exp2(logs - tl.max(logs, 0))",
+        "weights = tl.exp2(logs * 0.0)",
+        DECODE,
+    ),
+]
+
+
+def run(mutant: Mutant) -> tuple[bool, float]:
+    """Whether the tests of its law fail against the mutant, and the seconds it took."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mutant-") as scratch:
+        copy = Path(scratch)
+        for name in ("minicache", "tests", "tui", "lessons"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        path = copy / mutant.file
+        path.write_text(path.read_text().replace(mutant.old, mutant.new))
+        return not passes(mutant.tests, copy), time.perf_counter() - started
+
+
+def passes(tests: tuple[str, ...], where: Path) -> bool:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(where), "HYPOTHESIS_PROFILE": "dev"}
+    try:
+        done = subprocess.run(
+            command, cwd=where, env=environment, timeout=TIMEOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return False  # it never ends: that is noticed, too
+    return done.returncode == 0
+
+
+def main() -> int:
+    survivors = []
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for mutant, (killed, seconds) in zip(MUTANTS, pool.map(run, MUTANTS), strict=True):
+            print(f"{'killed  ' if killed else 'SURVIVES'}  {seconds:5.0f} s  {mutant.name}: {mutant.law}", flush=True)
+            survivors += [] if killed else [mutant.name]
+    print("\nThe mutants of the core, and the laws that each of them breaks:", flush=True)
+    core = subprocess.run([sys.executable, "-m", "pytest", "-q", "-s", "tests/core/test_mutants.py"], cwd=ROOT)
+    print(f"{len(MUTANTS) - len(survivors)} of {len(MUTANTS)} mutants of engine and kernels killed")
+    return 1 if survivors or core.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
