@@ -136,7 +136,13 @@ def test_interrupted_exits_with_130_and_quietly(monkeypatch, capsys):
 @pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_a_run():
     command = [sys.executable, "-m", "minicache", "demo", "--model", "tiny"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )
     assert process.stderr.readline() == "hash cache: warming up\n"  # the model runs
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
