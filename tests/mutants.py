@@ -77,9 +77,9 @@ MUTANTS = [
     Mutant(
         "stale KV after preemption",
         "cached equals uncached",
-        "minicache/core/scheduler.py",
-        "        self.cache.release(request)\n        request.num_computed_tokens = 0\n",
-        "        self.cache.release(request)\n",
+        "minicache/core/hash_chain_cache.py",
+        "        for block in uncomputed:\n            self.pool.unpublish(block)\n",
+        "        for block in uncomputed:\n            pass\n",
         TRANSPARENT,
     ),
     Mutant(

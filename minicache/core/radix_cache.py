@@ -91,7 +91,8 @@ class RadixCache(PagedCache):
         if holder is None or not end or end < holder.num_published:
             return
         self._end_matches()
-        inserted = self._insert(request, end, holder.num_inserted, request.priority)
+        below = holder.lock if isinstance(holder.lock, Node) else None  # it ends what the request has published
+        inserted = self._insert(request, end, holder.num_inserted, request.priority, below)
         self._rewrite(request, inserted, holder.num_published)
         holder.num_published = holder.num_inserted = end
         prompt_end = request.num_prompt_tokens // self.block_size
@@ -99,11 +100,13 @@ class RadixCache(PagedCache):
             self._insert(request, prompt_end, end, request.priority + 1)
         self._lock(holder, inserted.node)
 
-    def _insert(self, request: Request, end: int, num_inserted: int, priority: int) -> Insertion:
+    def _insert(
+        self, request: Request, end: int, num_inserted: int, priority: int, below: Node | None = None
+    ) -> Insertion:
         """Insert the first `end` blocks; the request inserted the first `num_inserted` before."""
         tokens = request.tokens[: end * self.block_size]
         start = num_inserted * self.block_size
-        done = self.tree.insert(request.namespace, tokens, request.block_table[:end], priority, start)
+        done = self.tree.insert(request.namespace, tokens, request.block_table, priority, start, below=below)
         if self.events:
             self._emit_split(done.split, done.tick)
             leaf = done.leaf

@@ -117,19 +117,23 @@ class RadixTree:
         blocks: list[int],
         priority: int = 0,
         num_inserted: int = 0,
+        *,
+        below: Node | None = None,
     ) -> Insertion:
         """Add a run of whole blocks. Blocks that the tree has already are kept; the caller still owns its copies.
 
         The path is refreshed and raised to `priority`; each of its nodes counts one more hit if it ends beyond
         `num_inserted`, the tokens that the same request inserted before, so that a request counts once in each node.
+        The path to `below` is known to spell the beginning of `tokens`, so that it need not be compared again.
         """
-        if len(tokens) != len(blocks) * self.block_size:
-            raise InvalidArgument(f"tokens: {len(tokens)} tokens do not fill {len(blocks)} blocks of {self.block_size}")
+        if len(tokens) % self.block_size or len(tokens) > len(blocks) * self.block_size:
+            raise InvalidArgument(f"tokens: {len(tokens)} tokens are not whole blocks of the {len(blocks)} given")
         self.tick += 1
-        node, matched, split = self._walk(namespace, tokens, len(tokens))
+        node, matched, split = self._walk(namespace, tokens, len(tokens), below)
         leaf = None
         if matched < len(tokens):
-            leaf = self._new_node(namespace, tokens[matched:], blocks[matched // self.block_size :], node, priority)
+            first, last = matched // self.block_size, len(tokens) // self.block_size
+            leaf = self._new_node(namespace, tokens[matched:], blocks[first:last], node, priority)
             node.children[self._child_key(node, namespace, tokens, matched)] = leaf
             self._evictable_leaves.pop(node.id, None)
             self._evictable_leaves[leaf.id] = leaf
@@ -142,9 +146,15 @@ class RadixTree:
             end -= len(step.tokens)
         return Insertion(node, matched // self.block_size, leaf, split, self.tick)
 
-    def _walk(self, namespace: Namespace, tokens: "array[int]", end: int) -> tuple[Node, int, Split | None]:
-        """Down from the root along `tokens[:end]`: the last node, the tokens matched, and the split at the end."""
-        node, matched = self.root, 0
+    def _walk(
+        self, namespace: Namespace, tokens: "array[int]", end: int, below: Node | None = None
+    ) -> tuple[Node, int, Split | None]:
+        """Down along `tokens[:end]` from `below` (None: the root): the last node, the tokens matched, and the split at
+        the end."""
+        node, matched = below or self.root, 0
+        for step in node.path():
+            step.last_access = self.tick
+            matched += len(step.tokens)
         while matched + self.block_size <= end:
             child = node.children.get(self._child_key(node, namespace, tokens, matched))
             if child is None:

@@ -245,7 +245,7 @@ class SplitForgetsLocks(RadixTree):
 class SplitInsideABlock(RadixTree):
     """Compares tokens, not blocks, and rounds up."""
 
-    def _walk(self, namespace: Namespace, tokens: Any, end: int) -> Any:
+    def _walk(self, namespace: Namespace, tokens: Any, end: int, below: Node | None = None) -> Any:
         exact = radix_tree.common_prefix
 
         def rounded_up(run: Any, tokens: Any, start: int, end: int, unit: int) -> int:
@@ -253,7 +253,7 @@ class SplitInsideABlock(RadixTree):
             return min(len(run), common + unit) if start + common + unit <= end else common
 
         with mock.patch.object(radix_tree, "common_prefix", rounded_up):
-            return super()._walk(namespace, tokens, end)
+            return super()._walk(namespace, tokens, end, below)
 
 
 class MatchDoesNotRefresh(RadixTree):
