@@ -10,7 +10,6 @@ Importing this module imports no torch.
 
 import fcntl
 import hashlib
-import os
 import re
 import shutil
 import tempfile
@@ -19,10 +18,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from minicache.engine.errors import PullFailed, UnknownModel
 from minicache.engine.tiny import TINY_FOLDER
+from minicache.text.store import models_folder as models_folder
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, of how much."""
@@ -43,12 +41,6 @@ class StoredModel:
     def num_bytes(self) -> int:
         """Size on disk, 0 if it is not there."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()) if self.folder else 0
-
-
-def models_folder() -> Path:
-    """Where models lie; it need not exist yet."""
-    home = os.environ.get("MINICACHE_HOME")
-    return (Path(home).expanduser() if home else user_cache_path("minicache")) / "models"
 
 
 def list_models() -> list[StoredModel]:

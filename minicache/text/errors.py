@@ -8,7 +8,14 @@ class BadMessage(MinicacheError):
 
 
 class TemplateFailed(MinicacheError):
-    """A chat template does not parse, or raised an error while it rendered."""
+    """A chat template does not parse, or raised an error while it rendered.
+
+    `path` is the field of the request that it failed on, such as ("messages", 2, "content"), if that is known; `fix` is
+    what to do about it then.
+    """
+
+    path: tuple[str | int, ...] | None = None
+    fix: str | None = None
 
 
 class TokenizerFailed(MinicacheError):

@@ -1,24 +1,25 @@
 """Chat templates: messages to the one string that the model reads.
 
-Templates are programs from model folders, so they run in Jinja's immutable sandbox. What a template can use beside
-plain Jinja, and what happens to messages before it sees them, follows transformers 5.24 (`apply_chat_template`).
+`ChatTemplate.render` renders as transformers 5.24 does (`apply_chat_template`); other engines' renderers are in
+`minicache.text.renderer`.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from traceback import walk_tb
+from typing import Any
 
-from jinja2 import TemplateError, nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Template, TemplateError
 
-from minicache.text.errors import BadMessage, TemplateFailed
+from minicache.text.chat import Chat, Message, check_content
+from minicache.text.environment import SPECIAL_TOKENS, ChatEnvironment
+from minicache.text.errors import TemplateFailed
+from minicache.text.origin import Rendered
+from minicache.text.origin_environment import OriginEnvironment, render_with_origins
+from minicache.text.presteps import transformers
 from minicache.text.tokenizer import read_json_object, token_text
-
-Message = Mapping[str, Any]
 
 CHATML = (
     "{% for message in messages %}"
@@ -26,8 +27,7 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
-SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+_TEMPLATE_FILE = "<template>"  # what Jinja calls the file of a template in tracebacks
 
 
 class ChatTemplate:
@@ -46,14 +46,9 @@ class ChatTemplate:
     ) -> None:
         self.source = source
         self.special_tokens = dict(special_tokens or {})
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, GenerationBlock]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals["raise_exception"] = _raise_exception
-        environment.globals["strftime_now"] = lambda format: now().strftime(format)
+        self._now = now
         try:
-            self._template = environment.from_string(source)
+            self._template = ChatEnvironment(now=now).from_string(source)
         except TemplateError as error:
             raise TemplateFailed(f"the chat template does not parse: {_describe(error)}") from None
 
@@ -63,7 +58,7 @@ class ChatTemplate:
         folder = Path(folder)
         config = read_json_object(folder / "tokenizer_config.json")
         file = folder / "chat_template.jinja"
-        source = _read(file) if file.is_file() else _default_source(config.get("chat_template"))
+        source = read_template(file) if file.is_file() else _default_source(config.get("chat_template"))
         if source is None:
             raise TemplateFailed(f"{folder} has no chat template: neither {file.name} nor one in tokenizer_config.json")
         tokens = {name: text for name in SPECIAL_TOKENS if (text := token_text(config.get(name))) is not None}
@@ -78,33 +73,32 @@ class ChatTemplate:
         **variables: Any,
     ) -> str:
         """The prompt. Raises `BadMessage` naming the message and field, `TemplateFailed` if the template gives up."""
-        prepared = [_prepare(index, message) for index, message in enumerate(_check_messages(messages))]
-        values = {
-            **self.special_tokens,
-            "messages": prepared,
-            "tools": None if tools is None else _check_tools(tools),
-            "documents": None,
-            "add_generation_prompt": add_generation_prompt,
-            **variables,
-        }
+        chat = Chat(messages, tools, add_generation_prompt=add_generation_prompt, template_kwargs=variables)
+        prepared = transformers(chat)
+        check_content(prepared["messages"])
+        return self.run(prepared)
+
+    def run(self, variables: Mapping[str, Any]) -> str:
+        """What the template makes of exactly these variables and its special tokens. Raises `TemplateFailed`."""
         try:
-            return self._template.render(values)
+            return self._template.render({**self.special_tokens, **variables})
         except Exception as error:  # a template is a program: it can raise anything
             raise TemplateFailed(f"the chat template failed: {_describe(error)}") from None
 
+    def run_with_origins(self, variables: Mapping[str, Any]) -> Rendered:
+        """The same as `run` of the same values, placed (see `minicache.text.payload`); several times slower."""
+        try:
+            return render_with_origins(self._origin_template, {**self.special_tokens, **variables})
+        except Exception as error:
+            raise TemplateFailed(f"the chat template failed: {_describe(error)}") from None
 
-class GenerationBlock(Extension):
-    """`{% generation %} … {% endgeneration %}` marks the assistant's words for training; here it renders its body."""
-
-    tags = {"generation"}  # noqa: RUF012 (the name and type that Jinja asks for)
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.Scope(body).set_lineno(line)
+    @cached_property
+    def _origin_template(self) -> Template:
+        return OriginEnvironment(now=self._now).from_string(self.source)
 
 
-def _read(file: Path) -> str:
+def read_template(file: Path) -> str:
+    """The text of a template's file. Raises `TemplateFailed` if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -119,57 +113,11 @@ def _default_source(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _check_messages(messages: Any) -> Sequence[Any]:
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
-        raise BadMessage(f"messages must be a list of messages, not {type(messages).__name__}")
-    if not messages:
-        raise BadMessage("messages is empty: a chat needs at least one message")
-    return messages
-
-
-def _prepare(index: int, message: Any) -> dict[str, Any]:
-    """One message as templates get it: fields that are null dropped, reasoning under each of its usual names."""
-    if not isinstance(message, Mapping):
-        raise BadMessage(f"message {index} must be an object with a role and content, not {type(message).__name__}")
-    fields = {key: value for key, value in message.items() if value is not None}
-    if "role" not in fields:
-        raise BadMessage(f"message {index} has no role: add one, such as 'user'")
-    if not isinstance(fields["role"], str):
-        raise BadMessage(f"message {index}: role must be text, not {type(fields['role']).__name__}")
-    if "content" not in fields and not fields.get("tool_calls"):
-        raise BadMessage(f"message {index} (role {fields['role']!r}) has no content")
-    if "content" in fields and not isinstance(fields["content"], (str, list, tuple)):
-        kind = type(fields["content"]).__name__
-        raise BadMessage(f"message {index}: content must be text or a list of parts, not {kind}")
-    reasoning = next((fields[name] for name in REASONING_FIELDS if name in fields), None)
-    if reasoning is not None:
-        fields = {"thinking": reasoning, **fields, "reasoning_content": reasoning}
-    return fields
-
-
-def _check_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
-    for index, tool in enumerate(tools):
-        if not isinstance(tool, Mapping):
-            raise BadMessage(f"tool {index} must be an object with a JSON schema, not {type(tool).__name__}")
-    return [dict(tool) for tool in tools]
-
-
-def _to_json(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """Plain JSON. Jinja's own filter escapes `<`, `>`, `&` and `'` for HTML, which would change the tokens."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
-def _raise_exception(message: str) -> NoReturn:
-    raise TemplateError(message)
-
-
 def _describe(error: Exception) -> str:
+    """What went wrong, and on which line of the template if that is known."""
     line = getattr(error, "lineno", None)
+    for frame, number in walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == _TEMPLATE_FILE:
+            line = number
     text = " ".join(str(error).split()) or type(error).__name__
     return text if line is None else f"{text} (line {line})"

@@ -7,12 +7,15 @@
 
 import json
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, overload
 
 from minicache.text.errors import TokenizerFailed
 
+_JOINED = re.compile(r"\S*")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for bytes that are not, or not yet, a character
 
 
@@ -33,12 +36,47 @@ class Tokenizer(Protocol):
         """The token ids of `text`; nothing is added before or after."""
         ...
 
+    def encode_with_offsets(self, text: str) -> tuple[list[int], "Spans"]:
+        """The same ids, and the characters of `text` that each stands for."""
+        ...
+
+    @property
+    def normalizer(self) -> str | None:
+        """What changes the text before it is cut into tokens, such as "NFC": texts that differ may get equal ids."""
+        ...
+
     def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
         """The text of `tokens`, without control tokens unless `keep_control`.
 
         Bytes that form no character become U+FFFD. Raises `TokenizerFailed` on an id outside the vocabulary.
         """
         ...
+
+
+class Spans(Sequence[tuple[int, int]]):
+    """For each token the characters [start, end) that it stands for, in order and without a gap between tokens.
+
+    Tokens that share a character (two bytes of one "é") have the same span, or spans that overlap.
+    """
+
+    def __init__(self, starts: "array[int]", ends: "array[int]") -> None:
+        self._starts, self._ends = starts, ends
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
+        if isinstance(index, slice):
+            return list(zip(self._starts[index], self._ends[index], strict=True))
+        return self._starts[index], self._ends[index]
+
+    def token_at(self, character: int) -> int:
+        """The first token that stands for a character; the number of tokens if none does."""
+        return bisect_right(self._ends, character)
 
 
 class StreamDecoder:
@@ -73,6 +111,26 @@ class StreamDecoder:
         return piece
 
 
+class PlainByteTokenizer:
+    """One byte of UTF-8 is one token, of control strings too: text alone decides, and anyone can count it by hand."""
+
+    vocab_size = 256
+    eos_ids: frozenset[int] = frozenset()
+    normalizer = None
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode("utf-8", "surrogatepass"))
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
+        starts, ends = array("q"), array("q")
+        _add_spans_of_bytes(text, 0, starts, ends)
+        return self.encode(text), Spans(starts, ends)
+
+    def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
+        _check_range(tokens, self.vocab_size)
+        return bytes(tokens).decode("utf-8", "replace")
+
+
 class ByteTokenizer:
     """One byte of UTF-8 is one token, so that every example can be counted by hand; ids from 256 on are ChatML's."""
 
@@ -81,6 +139,7 @@ class ByteTokenizer:
 
     vocab_size = 256 + len(CONTROL)
     eos_ids = frozenset({CONTROL["<|im_end|>"], CONTROL["<|endoftext|>"]})
+    normalizer = None
 
     def encode(self, text: str) -> list[int]:
         tokens: list[int] = []
@@ -91,6 +150,17 @@ class ByteTokenizer:
                 tokens.extend(part.encode("utf-8", "surrogatepass"))
         return tokens
 
+    def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
+        starts, ends, start = array("q"), array("q"), 0
+        for part in self._SPLIT.split(text):
+            if part in self.CONTROL:
+                starts.append(start)
+                ends.append(start + len(part))
+            else:
+                _add_spans_of_bytes(part, start, starts, ends)
+            start += len(part)
+        return self.encode(text), Spans(starts, ends)
+
     def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
         _check_range(tokens, self.vocab_size)
         names = {token: name.encode() if keep_control else b"" for name, token in self.CONTROL.items()}
@@ -98,12 +168,22 @@ class ByteTokenizer:
 
 
 class HubTokenizer:
-    """The tokenizer of a Hugging Face folder: `tokenizer.json`, and the ends named in the configs beside it."""
+    """The tokenizer of a Hugging Face folder: `tokenizer.json`, and the ends named in the configs beside it.
 
-    def __init__(self, folder: str | Path) -> None:
-        from tokenizers import Tokenizer as Backend
+    `folder` may also be the path of the tokenizer.json itself. With `special_tokens` the ids begin (and end) with those
+    that the tokenizer adds to a text by itself, such as one that begins every text: chat templates mostly print it
+    too, and then it is there twice.
+    """
 
-        path = Path(folder) / "tokenizer.json"
+    def __init__(self, folder: str | Path, *, special_tokens: bool = False) -> None:
+        path = Path(folder)
+        if path.is_dir() or path.suffix != ".json":
+            path = path / "tokenizer.json"
+        folder = path.parent
+        try:
+            from tokenizers import Tokenizer as Backend
+        except ImportError:
+            raise TokenizerFailed("tokenizers is missing: run `pip install 'minicache[prompts]'`") from None
         if not path.is_file():
             raise TokenizerFailed(f"{path} does not exist: a model folder needs its tokenizer there")
         try:
@@ -111,11 +191,40 @@ class HubTokenizer:
         except Exception as error:  # the library raises a bare Exception
             raise TokenizerFailed(f"{path} is not a tokenizer that the tokenizers library can read: {error}") from None
         self.vocab_size: int = self._backend.get_vocab_size(with_added_tokens=True)
-        self.eos_ids: frozenset[int] = frozenset(self._end_ids(Path(folder)))
+        self.eos_ids: frozenset[int] = frozenset(self._end_ids(folder))
+        self.special_tokens = special_tokens
+
+    @property
+    def normalizer(self) -> str | None:
+        normalizer = self._backend.normalizer
+        return None if normalizer is None else _normalizer_name(json.loads(normalizer.__getstate__())) or None
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self._backend.encode(text, add_special_tokens=self.special_tokens).ids
         return ids
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
+        encoding = self._backend.encode(text, add_special_tokens=self.special_tokens)
+        starts, ends, last, added = array("q"), array("q"), 0, 0  # `added` tokens at the end stand for nothing
+        for (start, end), special in zip(encoding.offsets, encoding.special_tokens_mask, strict=True):
+            if special:
+                start = end = last
+            elif start > last:
+                # Characters in no span: a mark that a normaliser joined to the one before it belongs there, a space
+                # that the tokenizer leaves out of its word's span belongs to the word.
+                joined = _JOINED.match(text, last, start).end()  # type: ignore[union-attr]
+                if ends:
+                    ends[-1] = joined
+                start = joined
+            last, added = max(last, end), added + 1 if special else 0
+            starts.append(start)
+            ends.append(last)
+        final = len(ends) - added
+        if final and last < len(text):
+            ends[final - 1] = len(text)
+            for index in range(final, len(ends)):
+                starts[index] = ends[index] = len(text)
+        return encoding.ids, Spans(starts, ends)
 
     def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
         _check_range(tokens, self.vocab_size)
@@ -151,6 +260,24 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TokenizerFailed(f"{path} must hold a JSON object, not {type(value).__name__}")
     return value
+
+
+def _add_spans_of_bytes(text: str, start: int, starts: "array[int]", ends: "array[int]") -> None:
+    """Add the spans of the bytes of `text`, whose first character is number `start`."""
+    if text.isascii():
+        starts.extend(range(start, start + len(text)))
+        ends.extend(range(start + 1, start + len(text) + 1))
+        return
+    for index, character in enumerate(text, start):
+        for _ in character.encode("utf-8", "surrogatepass"):
+            starts.append(index)
+            ends.append(index + 1)
+
+
+def _normalizer_name(state: dict[str, Any]) -> str:
+    """The type of a normaliser as tokenizer.json has it; of several in a row, each; empty if there is none in it."""
+    inner = state.get("normalizers")
+    return state["type"] if inner is None else " + ".join(map(_normalizer_name, inner))
 
 
 def _check_range(tokens: Sequence[int], vocab_size: int) -> None:

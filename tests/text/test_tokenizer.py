@@ -1,11 +1,12 @@
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache.text.errors import TokenizerFailed
-from minicache.text.tokenizer import REPLACEMENT, ByteTokenizer, HubTokenizer, StreamDecoder
+from minicache.text.tokenizer import REPLACEMENT, ByteTokenizer, HubTokenizer, PlainByteTokenizer, StreamDecoder
 from tests.text.tiny_hub import write_hub_folder
 
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs"]))
@@ -20,6 +21,25 @@ def hub(tmp_path_factory):
 @pytest.fixture(params=["byte", "hub"], scope="module")
 def tokenizer(request):
     return ByteTokenizer() if request.param == "byte" else request.getfixturevalue("hub")
+
+
+def with_part(folder, name: str, part: dict) -> HubTokenizer:
+    """The tiny tokenizer with one more part in its tokenizer.json."""
+    config = json.loads((write_hub_folder(folder) / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps({**config, name: part}))
+    return HubTokenizer(folder)
+
+
+@pytest.fixture(scope="module")
+def nfc(tmp_path_factory):
+    return with_part(tmp_path_factory.mktemp("nfc"), "normalizer", {"type": "NFC"})
+
+
+@pytest.fixture(scope="module")
+def trimming(tmp_path_factory):
+    """A tokenizer that leaves the space before a word out of the word's span, as those of GPT-2's family do."""
+    part = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return with_part(tmp_path_factory.mktemp("trim"), "post_processor", part)
 
 
 def test_one_byte_is_one_token():
@@ -101,3 +121,55 @@ def test_a_corrupt_config_beside_it(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(TokenizerFailed, match=r"config\.json is not valid JSON"):
         HubTokenizer(tmp_path)
+
+
+MARKS = st.text("ae \n\N{COMBINING ACUTE ACCENT}\N{COMBINING DIAERESIS}é日😀", max_size=12)
+
+
+@pytest.mark.parametrize("name", ["plain", "byte", "hub", "nfc", "trimming"])
+@given(text=WITH_CONTROL | MARKS)
+def test_tokens_and_characters(request, name, text):
+    """Spans are in order, without a gap, and a token that has its characters alone decodes to them."""
+    own = {"plain": PlainByteTokenizer, "byte": ByteTokenizer}
+    tokenizer = own[name]() if name in own else request.getfixturevalue(name)
+    ids, spans = tokenizer.encode_with_offsets(text)
+    assert ids == tokenizer.encode(text)
+    assert len(spans) == len(ids)
+    assert [spans[0][0], spans[-1][1]] == [0, len(text)] if ids else not text
+    for (start, end), (following, last) in pairwise(spans):
+        assert start <= following <= end <= last
+    for index in range(len(text)):
+        assert spans.token_at(index) == next(i for i, (start, end) in enumerate(spans) if start <= index < end)
+    assert spans.token_at(len(text)) == len(ids)
+    for id, span, others in zip(ids, spans, _others(spans), strict=True):
+        if name != "nfc" and not any(start < span[1] and span[0] < end for start, end in others):
+            assert tokenizer.decode([id], keep_control=True) == text[slice(*span)]
+
+
+def _others(spans):
+    return ([*spans[max(index - 1, 0) : index], *spans[index + 1 : index + 2]] for index in range(len(spans)))
+
+
+@given(text=MARKS)
+def test_a_composed_letter_stands_for_what_it_was_composed_of(nfc, text):
+    ids, spans = nfc.encode_with_offsets(text + "e\N{COMBINING ACUTE ACCENT} x")
+    assert spans[len(ids) - 2 :] == [(len(text) + 2, len(text) + 3), (len(text) + 3, len(text) + 4)]
+    assert spans[len(ids) - 3][1] == len(text) + 2
+
+
+def test_normalisers_are_named(nfc, hub, tmp_path):
+    several = [{"type": "NFC"}, {"type": "Lowercase"}]
+    both = with_part(tmp_path, "normalizer", {"type": "Sequence", "normalizers": several})
+    assert [nfc.normalizer, both.normalizer, hub.normalizer] == ["NFC", "NFC + Lowercase", None]
+    assert ByteTokenizer().normalizer is PlainByteTokenizer().normalizer is None
+    assert with_part(tmp_path, "normalizer", {"type": "Sequence", "normalizers": []}).normalizer is None
+    decomposed = "cafe\N{COMBINING ACUTE ACCENT}"
+    assert nfc.encode(decomposed) == nfc.encode("café")
+    assert hub.encode(decomposed) != hub.encode("café")
+
+
+@given(text=WITH_CONTROL)
+def test_plain_bytes_are_the_bytes(text):
+    tokenizer = PlainByteTokenizer()
+    assert tokenizer.encode(text) == list(text.encode())
+    assert tokenizer.decode(tokenizer.encode(text)) == text

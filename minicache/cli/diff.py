@@ -1,0 +1,153 @@
+"""`minicache diff`: which token broke the prefix of two logged requests, and whose fault it was."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minicache.cli.console import JsonOption, print_json
+from minicache.core.errors import InvalidArgument, require_int
+
+if TYPE_CHECKING:
+    from minicache.prompts.examine import Examined
+    from minicache.prompts.prompt import Means
+    from minicache.prompts.report import Costs
+    from minicache.prompts.request_log import LoggedRequest
+    from minicache.prompts.shown import Shown
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+class RendererChoice(StrEnum):
+    transformers = "transformers"
+    vllm = "vllm"
+    sglang = "sglang"
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise typer.BadParameter(f"give a number above 0, not {value:g}")
+    return value
+
+
+@app.command()
+def diff(
+    requests: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B | LOG A B",
+            help="Two JSON files, the earlier request first; or a JSON Lines file and two line numbers or ids in it.",
+        ),
+    ],
+    generated: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|TEXT", help="A's raw completion, which is cached too.", show_default=False),
+    ] = None,
+    tokenizer: Annotated[
+        str, typer.Option(help="bytes, a folder, a tokenizer.json, a model of the store, or ORG/NAME on the hub.")
+    ] = "bytes",
+    template: Annotated[
+        str | None,
+        typer.Option(help="chatml, a template's file, or as for --tokenizer; the tokenizer's.", show_default=False),
+    ] = None,
+    renderer: Annotated[RendererChoice, typer.Option(help="Whose rendering.")] = RendererChoice.transformers,
+    block_size: Annotated[int, typer.Option(help="Tokens in a block of the hash chain.")] = 16,
+    prefill_speed: Annotated[
+        float | None,
+        typer.Option(
+            help="Prompt tokens a second, to count a loss in seconds.", callback=_positive, show_default=False
+        ),
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(
+            help="Of a million prompt tokens, to count a loss in money.", callback=_positive, show_default=False
+        ),
+    ] = None,
+    cached_price: Annotated[float, typer.Option(help="Of a million cached prompt tokens.", min=0)] = 0.0,
+    as_json: JsonOption = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one page with the ribbon, too.", show_default=False)
+    ] = None,
+    redact: Annotated[bool, typer.Option("--redact", help="Show hashes in the place of text.")] = False,
+) -> None:
+    """Which token broke the prefix, which field or template line caused it, what it costs, and what repairs it.
+
+    Exit status: 0 nothing is lost, 1 something is, 2 it could not be told.
+    """
+    from minicache.prompts.examine import examine
+    from minicache.prompts.report import Costs, lines
+    from minicache.prompts.shown import Shown
+
+    require_int("--block-size", block_size, 1)
+    if html is not None and not html.parent.is_dir():
+        raise InvalidArgument(f"--html {html}: there is no folder {html.parent}")
+    a, b = _read(requests)
+    means = _means(tokenizer, template, renderer, (a, b))
+    examined = examine(a, b, means, generated=_generated(generated), block_size=block_size)
+    costs, shown = Costs(prefill_speed, price, cached_price), Shown(redact)
+    if html is not None:
+        _write_page(html, examined, costs, shown)
+    if as_json:
+        from minicache.prompts.report_json import to_json
+
+        print_json(to_json(examined, costs, shown))
+    else:
+        print("\n".join(lines(examined, costs, shown)))
+    if examined.diff.lost:
+        raise typer.Exit(1)
+
+
+def _read(names: list[str]) -> "tuple[LoggedRequest, LoggedRequest]":
+    from minicache.prompts.request_log import read_file, read_pair
+
+    if len(names) == 2:
+        return read_file(Path(names[0])), read_file(Path(names[1]))
+    if len(names) == 3:
+        return read_pair(Path(names[0]), names[1], names[2])
+    raise InvalidArgument("give two JSON files, or a JSON Lines file and two line numbers or ids")
+
+
+def _means(
+    tokenizer: str, template: str | None, renderer: RendererChoice, pair: "tuple[LoggedRequest, LoggedRequest]"
+) -> "Means":
+    from minicache.prompts.bodies import Api
+    from minicache.prompts.prompt import Means
+    from minicache.text.sources import open_template, open_tokenizer
+
+    opened = open_tokenizer(tokenizer)
+    if template is None and all(request.body.api is Api.completion for request in pair):
+        return Means(opened)
+    from minicache.text.renderer import Renderer, RendererName
+
+    name = template or ("chatml" if tokenizer == "bytes" else tokenizer)
+    return Means(opened, Renderer(open_template(name), RendererName(renderer)))
+
+
+def _generated(value: str | None) -> str | None:
+    """The text of that file, or the value itself where no file has that name."""
+    if value is None:
+        return None
+    try:
+        path = Path(value)
+        return path.read_text(encoding="utf-8") if path.is_file() else value
+    except UnicodeDecodeError:
+        raise InvalidArgument(f"--generated {value} is not text in UTF-8") from None
+    except (OSError, ValueError):  # too long for a name, or with a null character: it is the text itself
+        return value
+
+
+def _write_page(path: Path, examined: "Examined", costs: "Costs", shown: "Shown") -> None:
+    """All of the page, or nothing: it is written beside its place and then moved there."""
+    from minicache.prompts.html import page
+
+    text = page(examined, costs, shown)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise InvalidArgument(f"--html {path}: it cannot be written: {error.strerror}") from None

@@ -1,0 +1,167 @@
+"""Which token broke the prefix, whose fault it was, and what its repair brings.
+
+Causes stack, and the first hides the next. So they are peeled: find the first divergence, find what caused it, repair
+that in B, look again. The gain of a cause is what its repair adds to the reuse.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from minicache.prompts.breakers import RULES, Rule, candidates
+from minicache.prompts.earlier import Earlier
+from minicache.prompts.figures import Cached, Reuse
+from minicache.prompts.found import Found
+from minicache.prompts.kinds import Kind, Layer
+from minicache.prompts.prompt import Prompt
+from minicache.prompts.site import Later, Site, Splice
+from minicache.text.origin import Path
+
+MAX_CAUSES = 24  # what comes after them is not looked at, and the report says so
+BEFORE, AFTER = 24, 18  # characters of context
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause: where it is in the body that was sent, what stood there, and the reuse before and after its repair."""
+
+    layer: Layer
+    kind: Kind
+    path: Path | None
+    offset: int | None
+    a_text: str
+    b_text: str
+    before: Reuse
+    after: Reuse
+    fix: str
+    detail: str = ""
+    more: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def gain_tokens(self) -> int:
+        return self.after.radix_tokens - self.before.radix_tokens
+
+    @property
+    def gain_blocks(self) -> int:
+        return self.after.blocks - self.before.blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What two prompts share, and why not more. Tokens are counted; `characters` are places in the two texts."""
+
+    block_size: int
+    a_tokens: int
+    b_tokens: int
+    generated_tokens: int
+    diverge_token: int | None
+    characters: tuple[int, int]
+    reuse: Reuse
+    ideal: Reuse
+    context: tuple[str, str, str]
+    causes: tuple[Cause, ...]
+    notes: tuple[str, ...] = field(default=())
+    only_appends: bool = False  # B's JSON has all of A's, unchanged, and more at most after it
+
+    @property
+    def cached_tokens_of_a(self) -> int:
+        return self.a_tokens + self.generated_tokens
+
+    @property
+    def total_blocks(self) -> int:
+        """Whole blocks that A left behind: what B would reuse if it only went on."""
+        return self.cached_tokens_of_a // self.block_size
+
+    @property
+    def lost(self) -> bool:
+        return any(cause.gain_tokens > 0 for cause in self.causes)
+
+
+def compare(earlier: Earlier, prompt: Prompt, block_size: int = 16) -> Diff:
+    """A's cached prompt and answer against B's prompt. Raises as rendering does."""
+    cached = Cached(earlier.tokens, block_size)
+    later = Later(earlier, prompt)
+    reuse = cached.reuse(later.tokens)
+    causes, notes, ideal = _peel(later, cached, reuse)
+    ended = reuse.lcp in (len(earlier.tokens), len(later.tokens))
+    at = _characters(later, reuse.lcp)
+    a, b = earlier.text[at[0] :], prompt.text[at[1] :]
+    return Diff(
+        block_size,
+        len(earlier.prompt.tokens),
+        len(prompt.tokens),
+        len(earlier.generated_tokens),
+        None if ended else reuse.lcp,
+        at,
+        reuse,
+        ideal,
+        (earlier.text[max(at[0] - BEFORE, 0) : at[0]], a[:AFTER], b[:AFTER]),
+        tuple(causes),
+        tuple(notes),
+    )
+
+
+def _characters(later: Later, token: int) -> tuple[int, int]:
+    """Where the first differing token stands in both texts."""
+    site = later.site
+    if site is not None:
+        return site.a_at, site.b_at
+    length = min(len(later.earlier.text), len(later.prompt.text))
+    return length, length
+
+
+def _peel(later: Later, cached: Cached, reuse: Reuse) -> tuple[list[Cause], list[str], Reuse]:
+    causes: list[Cause] = []
+    while (site := later.site) is not None and not is_end(site):
+        if len(causes) == MAX_CAUSES:
+            return causes, [f"There are more than {MAX_CAUSES} causes: the rest was not looked at."], reuse
+        rule, found, repaired = _first_cause(site)
+        if rule.layer is Layer.none:
+            causes.append(_cause(rule, found, reuse, reuse))
+            return causes, [], reuse
+        after = cached.reuse(repaired.tokens)
+        cause = _cause(rule, found, reuse, after)
+        if causes and (cause.layer, cause.kind, cause.path) == (causes[-1].layer, causes[-1].kind, causes[-1].path):
+            pairs = (*causes[-1].more, (cause.a_text, cause.b_text), *cause.more)
+            causes[-1] = replace(causes[-1], after=after, more=pairs)
+        else:
+            causes.append(cause)
+        later, reuse = repaired, after
+    return causes, [], reuse
+
+
+def _first_cause(site: Site) -> tuple[Rule, Found, Later]:
+    """The first row of the table whose repair moves the divergence; if none does, all that is left is the template's
+    doing, which writes equal requests differently."""
+    for rule, found in candidates(site):
+        repaired = site.later.repaired(found.repair)
+        if repaired is not None and _moves(site, repaired):
+            return rule, found, repaired
+    rest = Splice(len(site.a_text), len(site.b_text))
+    found = Found(rest, None, None, site.a_text[site.a_at :], site.b_text[site.b_at :])
+    return RULES[-1], found, Later(site.earlier, site.later.prompt, rest.a_end, rest.b_end)
+
+
+def _moves(site: Site, repaired: Later) -> bool:
+    after = repaired.site
+    return after is None or (after.token, after.a_at) > (site.token, site.a_at)
+
+
+def _cause(rule: Rule, found: Found, before: Reuse, after: Reuse) -> Cause:
+    where = found.path, found.offset, found.a, found.b
+    return Cause(rule.layer, rule.kind, *where, before, after, rule.fix, found.detail, found.more)
+
+
+def is_end(site: Site) -> bool:
+    """Whether B simply goes on otherwise: in the last words of A's prompt, after which nothing need be the same, or
+    in its own, after a part of A's conversation."""
+    messages, number = site.b.messages, len(site.a.messages)
+    if site.in_tokens and site.earlier.start_of(site.token + 1) - site.a_at > len(site.b_text) - site.b_at:
+        return True  # B ends inside one of A's tokens
+    if "prompt" in site.a.payload:
+        return False
+    if site.in_answer:
+        answered = len(messages) > number and messages[number].get("role") == "assistant"
+        return not answered or not site.earlier.generated
+    match site.a_path:
+        case ("messages", int(index), *_):
+            return site.b_path is None and index >= len(messages)
+    return False

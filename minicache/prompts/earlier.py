@@ -1,0 +1,134 @@
+"""A: what its request left in the cache, as text and as tokens.
+
+    |<---------------- prompt ---------------->|<--- generated --->|
+    |<-- conversation -->|<-- its last words ->|
+    0              generation_start       answer_start        len(text)
+
+"Its last words" are the generation prompt: `<|im_start|>assistant\\n` and the like.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+
+from minicache.core.errors import MinicacheError
+from minicache.prompts.prompt import Prompt, Source
+from minicache.text.origin import Field, Path, Run
+from minicache.text.tokenizer import REPLACEMENT, Tokenizer
+
+
+class Earlier:
+    """A's prompt, and what was generated after it: as text, and as token ids where the log has them."""
+
+    def __init__(self, prompt: Prompt, generated: str = "", generated_ids: Sequence[int] | None = None) -> None:
+        self.prompt, self.generated, self.logged = prompt, generated, generated_ids
+
+    @property
+    def source(self) -> Source:
+        return self.prompt.source
+
+    @cached_property
+    def text(self) -> str:
+        return self.prompt.text + self.generated
+
+    @property
+    def answer_start(self) -> int:
+        return len(self.prompt.text)
+
+    @cached_property
+    def generated_tokens(self) -> Sequence[int]:
+        return self.prompt.encode(self.generated) if self.logged is None else self.logged
+
+    @cached_property
+    def tokens(self) -> Sequence[int]:
+        return [*self.prompt.tokens, *self.generated_tokens] if self.generated_tokens else self.prompt.tokens
+
+    @cached_property
+    def generation_start(self) -> int:
+        """Where the generation prompt begins; the end of the last text of the request, if the template cannot be
+        rendered without it."""
+        payload = self.source.payload
+        if "prompt" in payload:
+            return self.answer_start
+        source = replace(self.source, payload={**payload, "add_generation_prompt": False})
+        with suppress(MinicacheError):  # a template can refuse any conversation
+            without = self.prompt.means.text(source)
+            if self.prompt.text.startswith(without):
+                return len(without)
+        return max((run.end for run in self.prompt.rendered.runs if isinstance(run.origin, Field)), default=0)
+
+    @cached_property
+    def runs_of_path(self) -> dict[Path, list[Run]]:
+        """The runs of each field, in the order of the text."""
+        found: defaultdict[Path, list[Run]] = defaultdict(list)
+        for run in self.prompt.rendered.runs:
+            if isinstance(run.origin, Field):
+                found[run.origin.path].append(run)
+        return found
+
+    @cached_property
+    def _starts(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The first character of each token, of the prompt and of the generated text."""
+        prompt = self.prompt
+        return self._starts_of(prompt.text, prompt.logged, len(prompt.lead)), self._starts_of(
+            self.generated, self.logged, 0
+        )
+
+    def _starts_of(self, text: str, logged: Sequence[int] | None, lead: int) -> Sequence[int]:
+        tokenizer = self.prompt.means.tokenizer
+        if logged is not None:
+            return [0] * lead + starts_of_ids(tokenizer, logged[lead:], len(text))
+        return [0] * lead + [start for start, _ in tokenizer.encode_with_offsets(text)[1]]
+
+    @property
+    def has_logged_tokens(self) -> bool:
+        return self.logged is not None or self.prompt.logged is not None
+
+    def differs_from_text(self, token: int) -> bool:
+        """Whether the log's tokens are other ones than those of the text, from this token on."""
+        head = len(self.prompt.tokens)
+        if token >= head:
+            return (
+                self.logged is not None and self.logged[token - head :][:1] != self._encoded_answer[token - head :][:1]
+            )
+        return False
+
+    @cached_property
+    def _encoded_answer(self) -> list[int]:
+        return self.prompt.encode(self.generated)
+
+    def start_of(self, token: int) -> int:
+        """The character of `text` at which a token of `tokens` begins."""
+        head, tail = self._starts
+        if token < len(head):
+            return head[token]
+        token -= len(head)
+        return self.answer_start + (tail[token] if token < len(tail) else len(self.generated))
+
+    def tokens_before(self, character: int) -> int | None:
+        """How many tokens make up `text[:character]`; `None` if one token holds characters of both sides."""
+        head, tail = self._starts
+        if character < self.answer_start:
+            index = bisect_left(head, character)
+            return index if index < len(head) and head[index] == character else None
+        if character == len(self.text):
+            return len(self.tokens)
+        index = bisect_left(tail, character - self.answer_start)
+        return len(head) + index if index < len(tail) and tail[index] == character - self.answer_start else None
+
+
+def starts_of_ids(tokenizer: Tokenizer, ids: Sequence[int], limit: int) -> list[int]:
+    """The first character of each of `ids` in the text that they decode to; tokens of one character share its start."""
+    starts: list[int] = []
+    length = context = whole = 0  # whole: tokens whose text is complete; the last of them is decoded with what follows
+    for index in range(len(ids)):
+        starts.append(min(length, limit))
+        before = tokenizer.decode(ids[context:whole], keep_control=True)
+        after = tokenizer.decode(ids[context : index + 1], keep_control=True)
+        if not after.endswith(REPLACEMENT):
+            length += len(after) - len(before)
+            context, whole = index, index + 1
+    return starts

@@ -1,0 +1,160 @@
+"""Two logged requests in, one `Diff` out: what the requests say beside their prompts is taken into account here."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from minicache.core.errors import MinicacheError
+from minicache.prompts.diff import Cause, Diff, compare
+from minicache.prompts.earlier import Earlier
+from minicache.prompts.errors import CannotCompare
+from minicache.prompts.figures import common_prefix
+from minicache.prompts.kinds import Kind, Layer
+from minicache.prompts.not_rendered import not_rendered, only_appends
+from minicache.prompts.prompt import Means, Prompt, Source
+from minicache.prompts.reported import Unread, unread
+from minicache.prompts.request_log import LoggedRequest
+from minicache.prompts.site import Later, Site
+from minicache.prompts.values import MISSING, value_at
+from minicache.text.tokenizer import PlainByteTokenizer
+
+HARMLESS = "Nothing to repair: it does not reach the prompt. A hosted API may still key on it."
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The figures and causes, and the two prompts that they are about."""
+
+    diff: Diff
+    earlier: Earlier
+    later: Later
+
+
+def examine(
+    a: LoggedRequest, b: LoggedRequest, means: Means, *, generated: str | None = None, block_size: int = 16
+) -> Examined:
+    """`a` is the earlier request. `generated` is its raw completion; the log's is used if it is `None`.
+
+    Raises `CannotCompare` if the two can share nothing, or one of them cannot be rendered or has other tokens.
+    """
+    if a.body.model is not None and b.body.model is not None and a.body.model != b.body.model:
+        raise CannotCompare(
+            f"{a.where} asks the model {a.body.model!r} and {b.where} asks {b.body.model!r}: caches of different "
+            "models have nothing in common; compare two requests of one model"
+        )
+    times = [request.time for request in (a, b)]
+    if None in times:  # then at one moment, for both
+        times = [times[0] or times[1] or datetime.now()] * 2
+    first, second = (_prompt(request, time, means) for request, time in zip((a, b), times, strict=True))
+    # What a server put before one prompt, it puts before the other.
+    if second.logged is None and first.lead:
+        second = Prompt(second.source, means, lead=first.lead)
+    elif first.logged is None and second.lead:
+        first = Prompt(first.source, means, lead=second.lead)
+    earlier = _earlier(a, first, generated)
+    later = Later(earlier, second)
+    diff = compare(earlier, second, block_size)
+    causes = list(diff.causes)
+    other = list(unread(a, b, diff.reuse))
+    if not causes and not other:
+        causes = _harmless(later, diff)
+    outside = [cause for cause in other if cause.kind in (Kind.namespace, Kind.skips_reading)]
+    return Examined(
+        replace(
+            diff,
+            reuse=outside[0].before if outside else diff.reuse,
+            causes=(*map(_unread, other), *(_mapped(cause, a, b) for cause in causes)),
+            notes=(*diff.notes, *_notes(a, b, earlier, means)),
+            only_appends=only_appends(Site(later, 0, 0, 0, in_tokens=False)),
+        ),
+        earlier,
+        later,
+    )
+
+
+def _prompt(request: LoggedRequest, time: datetime | None, means: Means) -> Prompt:
+    """The request's prompt, rendered; with the tokens of its log, if they are those of this text."""
+    source = Source(request.body.payload, time, request.time is not None)
+    logged = request.body.prompt_ids or request.response.prompt_ids
+    try:
+        if request.body.prompt_ids is not None:
+            text = means.tokenizer.decode(request.body.prompt_ids, keep_control=True)
+            source = replace(source, payload={"prompt": text})
+        prompt = Prompt(source, means)
+        if logged is None:
+            _ = prompt.text
+            return prompt
+        encoded = prompt.encoded
+        for lead in (0, 1):  # a server may put a token before every prompt
+            rest = logged[lead:]
+            if rest == encoded or means.tokenizer.decode(rest, keep_control=True) == prompt.text:
+                return Prompt(source, means, logged=logged, lead=logged[:lead])
+    except MinicacheError as error:
+        raise CannotCompare(f"{request.where}: {error}") from None
+    raise CannotCompare(
+        f"{request.where}: its logged tokens are not those of this template and tokenizer (they part at token "
+        f"{common_prefix(logged, encoded)}): name the right ones with --template and --tokenizer"
+    )
+
+
+def _earlier(a: LoggedRequest, prompt: Prompt, generated: str | None) -> Earlier:
+    ids = a.response.output_ids
+    if generated is not None:
+        return Earlier(prompt, generated, ids if ids is not None and _decoded(a, prompt) == generated else None)
+    if ids is not None:
+        return Earlier(prompt, _decoded(a, prompt), ids)
+    return Earlier(prompt, a.response.output_text or "")
+
+
+def _decoded(a: LoggedRequest, prompt: Prompt) -> str:
+    try:
+        return prompt.means.tokenizer.decode(a.response.output_ids or [], keep_control=True)
+    except MinicacheError as error:
+        raise CannotCompare(f"{a.where}: {error}") from None
+
+
+def _mapped(cause: Cause, a: LoggedRequest, b: LoggedRequest) -> Cause:
+    """The cause in the words of the body that was sent: B's, or A's for what B has not."""
+    if cause.path is None:
+        return cause
+    body = a.body if value_at(b.body.payload, cause.path) is MISSING else b.body
+    path, offset = body.sources.find(cause.path, cause.offset)
+    return replace(cause, path=path, offset=offset)
+
+
+def _harmless(later: Later, diff: Diff) -> list[Cause]:
+    site = Site(later, 0, 0, 0, in_tokens=False)
+    causes = [
+        Cause(
+            Layer.none, kind, found.path, found.offset, found.a, found.b, diff.reuse, diff.reuse, HARMLESS, found.detail
+        )
+        for kind, found in not_rendered(site)
+    ]
+    if not causes and later.tokens == later.earlier.prompt.tokens:
+        fix = "Nothing to repair in the prompts: they are the same. Look at placement, lifetime and the engine."
+        return [Cause(Layer.none, Kind.identical, None, None, "", "", diff.reuse, diff.reuse, fix)]
+    return causes
+
+
+def _unread(found: Unread) -> Cause:
+    return Cause(
+        found.layer, found.kind, found.path, None, found.a, found.b, found.before, found.after, found.fix, found.detail
+    )
+
+
+def _notes(a: LoggedRequest, b: LoggedRequest, earlier: Earlier, means: Means) -> list[str]:
+    notes = []
+    if means.renderer is not None and "strftime_now" in means.renderer.template.source and None in (a.time, b.time):
+        notes.append(
+            "The template prints the date, and the log does not say when the requests were made: both were rendered at "
+            "the same moment, so a date that changed would not be seen."
+        )
+    plain = isinstance(means.tokenizer, PlainByteTokenizer)
+    if earlier.generated and earlier.logged is None and not plain:
+        notes.append(
+            "The log has no ids of the generated tokens. The model may have chosen other tokens than the tokenizer "
+            "does for the same text, so the reuse of the answer is an upper bound."
+        )
+    reported = b.response.cached_tokens
+    if reported is not None:
+        notes.append(f"The engine reported {reported:,} cached tokens for B.")
+    return notes

@@ -1,0 +1,85 @@
+"""One page with the ribbon and the verdict, whole in itself: no script, nothing loaded.
+
+Everything that came out of a request goes through the template's escaping; besides, a policy in the page forbids
+scripts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+
+from minicache.prompts.examine import Examined
+from minicache.prompts.kinds import WORDS, Layer
+from minicache.prompts.report import LAYERS, Costs, place, verdict
+from minicache.prompts.ribbon import GLYPHS, State, states
+from minicache.prompts.shown import Shown
+
+PAGE = Path(__file__).parent / "page.html"
+AROUND = 120  # blocks on either side of the first difference whose text is shown
+TEXT, PAIRS = 2000, 20  # characters of a text, and pairs of texts of one cause, that are shown
+LEGEND = {
+    State.reused: "reused",
+    State.parted: "holds the first difference",
+    State.lost: "lost: reused if every cause is repaired",
+    State.computed: "new, or partly filled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    number: int
+    state: State
+    text: str
+
+    @property
+    def glyph(self) -> str:
+        return GLYPHS[self.state]
+
+
+@dataclass(frozen=True, slots=True)
+class Ribbon:
+    name: str
+    blocks: list[Block]
+    num_blocks: int
+
+
+def page(examined: Examined, costs: Costs, shown: Shown) -> str:
+    """The page as text."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    earlier, later = examined.earlier, examined.later
+    return environment.from_string(PAGE.read_text(encoding="utf-8")).render(
+        diff=examined.diff,
+        verdict=verdict(examined, shown),
+        ribbons=[_ribbon("A", examined, earlier.tokens, shown), _ribbon("B", examined, later.tokens, shown)],
+        legend=[(GLYPHS[state], state, words) for state, words in LEGEND.items()],
+        context=[shown.line(text) for text in examined.diff.context],
+        causes=[
+            {
+                "cause": cause,
+                "words": WORDS[cause.kind],
+                "layer": LAYERS[cause.layer],
+                "place": None if cause.path is None else place(cause, shown),
+                "pairs": [
+                    (shown.line(a, TEXT), shown.line(b, TEXT)) for a, b in ((cause.a_text, cause.b_text), *cause.more)
+                ][:PAIRS],
+                "costs": costs.words(cause.gain_tokens),
+                "lost": cause.layer is not Layer.none,
+            }
+            for cause in examined.diff.causes
+        ],
+    )
+
+
+def _ribbon(name: str, examined: Examined, tokens: Sequence[int], shown: Shown) -> Ribbon:
+    diff = examined.diff
+    found = states(diff, len(tokens))
+    middle = diff.reuse.lcp // diff.block_size
+    first, last = max(middle - AROUND, 0), min(middle + AROUND + 1, len(found))
+    decode = examined.earlier.prompt.means.tokenizer.decode
+    blocks = []
+    for number in range(first, last):
+        piece = tokens[number * diff.block_size : (number + 1) * diff.block_size]
+        blocks.append(Block(number, found[number], shown.text(decode(piece, keep_control=True))))
+    return Ribbon(name, blocks, len(found))

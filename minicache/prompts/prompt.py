@@ -1,0 +1,105 @@
+"""A prompt on its way from a payload to text to tokens, each step taken when it is asked for."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from minicache.prompts.values import with_value
+from minicache.text.chat import Chat
+from minicache.text.origin import Field, Path, Rendered, Runs
+from minicache.text.renderer import Renderer
+from minicache.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """All that a rendering depends on: what is said, and when. `logged_time`: the log says when."""
+
+    payload: dict[str, Any]
+    time: datetime | None = None
+    logged_time: bool = True
+
+    def with_value(self, path: Path, value: Any) -> "Source":
+        return replace(self, payload=with_value(self.payload, path, value))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """Empty for a completion."""
+        found: list[dict[str, Any]] = self.payload.get("messages", [])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What turns payloads into tokens. `renderer` is `None` where every prompt is text already."""
+
+    tokenizer: Tokenizer
+    renderer: Renderer | None = None
+
+    def text(self, source: Source) -> str:
+        """Raises as `Renderer.render`."""
+        raw: str | None = source.payload.get("prompt")
+        if raw is not None:
+            return raw
+        assert self.renderer is not None
+        return self.renderer.render(_chat(source))
+
+    def rendered(self, source: Source) -> Rendered:
+        """The same text with its origins."""
+        raw = source.payload.get("prompt")
+        if raw is not None:
+            return Rendered(raw, Runs(array("Q", [0] if raw else []), [Field(("prompt",), 0)] if raw else [], len(raw)))
+        assert self.renderer is not None
+        return self.renderer.render_with_origins(_chat(source))
+
+
+def _chat(source: Source) -> Chat:
+    payload = source.payload
+    return Chat(
+        payload["messages"],
+        payload["tools"],
+        payload["documents"],
+        payload["add_generation_prompt"],
+        payload["template_kwargs"],
+        source.time,
+    )
+
+
+class Prompt:
+    """One source with its text, origins and tokens.
+
+    `logged` are the token ids that a log has for it; without them the text is encoded behind `lead`, the tokens that a
+    server puts before every prompt.
+    """
+
+    def __init__(
+        self, source: Source, means: Means, *, logged: Sequence[int] | None = None, lead: Sequence[int] = ()
+    ) -> None:
+        self.source, self.means, self.logged, self.lead = source, means, logged, list(lead)
+
+    @cached_property
+    def text(self) -> str:
+        return self.means.text(self.source)
+
+    @cached_property
+    def rendered(self) -> Rendered:
+        return self.means.rendered(self.source)
+
+    @cached_property
+    def encoded(self) -> list[int]:
+        return [*self.lead, *self.means.tokenizer.encode(self.text)] if self.lead else self.encode(self.text)
+
+    @cached_property
+    def tokens(self) -> Sequence[int]:
+        return self.encoded if self.logged is None else self.logged
+
+    @property
+    def hides(self) -> bool:
+        """Whether different texts can have equal tokens: the tokenizer normalises text."""
+        return self.means.tokenizer.normalizer is not None
+
+    def encode(self, text: str) -> list[int]:
+        return self.means.tokenizer.encode(text)

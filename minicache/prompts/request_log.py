@@ -1,0 +1,127 @@
+"""Logged requests, from files.
+
+    {"messages": […], …}                                            a body as it was sent
+    {"time": …, "id": …, "body": {…}, "response": {…}}              the same with what a log knows about it
+
+A JSON Lines log has one of either on each line. Times are ISO 8601, or seconds or milliseconds since 1970.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from minicache.prompts.bodies import Body, read_body
+from minicache.prompts.errors import BadLog
+from minicache.prompts.response import NO_RESPONSE, Response, read_response
+
+BODY_KEYS = ("messages", "input", "prompt")
+MILLISECONDS_FROM = 10**11  # seconds reach this number in the year 5138
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One request of a log. `where` names it in sentences: a file, or a file and its line."""
+
+    where: str
+    body: Body
+    id: str | None = None
+    time: datetime | None = None
+    response: Response = NO_RESPONSE
+
+
+def read_file(path: Path) -> LoggedRequest:
+    """The one request in a JSON file. Raises `BadLog`."""
+    text = _read(path)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadLog(f"{path} is not valid JSON: {_reason(error)}") from None
+    return to_request(value, str(path))
+
+
+def read_pair(path: Path, first: str, second: str) -> tuple[LoggedRequest, LoggedRequest]:
+    """Two requests of a JSON Lines file, each by its line number (from 1) or its id. Raises `BadLog`."""
+    lines = _read(path).splitlines()
+    return _find(path, lines, first), _find(path, lines, second)
+
+
+def _find(path: Path, lines: list[str], name: str) -> LoggedRequest:
+    """An id goes before a line number: ids can be numbers, too."""
+    for number, line in enumerate(lines, 1):
+        if name in line and line.strip():
+            value = _parse_line(path, number, line)
+            if isinstance(value, Mapping) and str(value.get("id")) == name:
+                return to_request(value, f"{path} line {number}")
+    if name.isdecimal() and 1 <= int(name) <= len(lines) and lines[int(name) - 1].strip():
+        number = int(name)
+        return to_request(_parse_line(path, number, lines[number - 1]), f"{path} line {number}")
+    raise BadLog(f"{path} has {len(lines)} lines, none of them with the id or number {name!r}")
+
+
+def _parse_line(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadLog(f"{path} line {number} is not valid JSON: {_reason(error)}") from None
+
+
+def to_request(value: Any, where: str) -> LoggedRequest:
+    """A request from its JSON value. Raises `BadLog` naming `where`."""
+    if not isinstance(value, Mapping):
+        raise BadLog(f"{where} holds {_kind(value)}, not a request: give a body, or an object with a body")
+    if "body" not in value:
+        if not any(key in value for key in BODY_KEYS):
+            keys = ", ".join(map(str, list(value)[:6])) or "none"
+            raise BadLog(
+                f"{where} is no request that minicache knows (its keys: {keys}): give a body with messages, input or "
+                'prompt, bare or as {"time": …, "id": …, "body": {…}, "response": {…}}'
+            )
+        return LoggedRequest(where, read_body(value, where))
+    if not isinstance(value["body"], Mapping):
+        raise BadLog(f"{where}: body must be an object, not {_kind(value['body'])}")
+    id = value.get("id")
+    return LoggedRequest(
+        where,
+        read_body(value["body"], where),
+        None if id is None else str(id),
+        _time(value.get("time"), where),
+        read_response(value.get("response"), where),
+    )
+
+
+def _time(value: Any, where: str) -> datetime | None:
+    """A time keeps its own zone: a template prints the hour that its server's clock showed."""
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return datetime.fromisoformat(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000 if value >= MILLISECONDS_FROM else value, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise BadLog(f"{where}: time must be ISO 8601 (2026-03-01T10:00:07Z) or seconds since 1970, not {value!r}")
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadLog(f"{path} is not text in UTF-8: give the JSON of a request") from None
+    except OSError as error:
+        raise BadLog(f"{path} cannot be read: {error.strerror or error}") from None
+    if not text.strip():
+        raise BadLog(f"{path} is empty: give the JSON of a request")
+    return text
+
+
+def _reason(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def _kind(value: Any) -> str:
+    names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")

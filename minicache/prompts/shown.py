@@ -1,0 +1,95 @@
+"""How text of a request is shown: on one line, cut to fit, or as a hash.
+
+A hash has a key that is made for one report and forgotten, for an unkeyed hash of a guessed prompt would confirm the
+guess. Equal texts keep equal hashes within the report.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+
+from minicache.prompts.values import text_of_path
+from minicache.text.origin import Path
+
+# Keys that APIs, not users, have named: all that a path shows when texts are hidden.
+KNOWN_KEYS = frozenset(
+    [
+        "additionalProperties",
+        "arguments",
+        "cache_control",
+        "cache_salt",
+        "chat_template_kwargs",
+        "content",
+        "description",
+        "documents",
+        "enable_thinking",
+        "enum",
+        "extra_key",
+        "function",
+        "id",
+        "image_url",
+        "input",
+        "input_schema",
+        "instructions",
+        "items",
+        "lora_path",
+        "lora_request",
+        "messages",
+        "name",
+        "output",
+        "parameters",
+        "prompt",
+        "prompt_logprobs",
+        "properties",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_effort",
+        "required",
+        "role",
+        "summary",
+        "system",
+        "text",
+        "thinking",
+        "tool_call_id",
+        "tool_calls",
+        "tool_use_id",
+        "tools",
+        "type",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Shows texts and paths; with `redact` as hashes."""
+
+    redact: bool = False
+    key: bytes = field(default_factory=lambda: os.urandom(16))
+
+    def text(self, text: str) -> str:
+        """`text` itself, or its hash."""
+        return self.hash(text) if self.redact and text else text
+
+    def line(self, text: str, limit: int = 400) -> str:
+        """`text` on one line, its middle left out if it is long."""
+        if self.redact:
+            return self.text(text)
+        if len(text) > limit:
+            text = f"{text[: limit // 2]} […] {text[-limit // 2 :]}"
+        return "".join(_visible(character) for character in text)
+
+    def path(self, path: Path) -> str:
+        if self.redact:
+            path = tuple(k if isinstance(k, int) or k in KNOWN_KEYS else self.hash(k) for k in path)
+        return text_of_path(path)
+
+    def hash(self, text: str) -> str:
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4, key=self.key).hexdigest()
+        return f"#{digest} ({len(text):,} characters)"
+
+
+def _visible(character: str) -> str:
+    """A control character or a lone surrogate as its escape: neither may reach a terminal."""
+    if character == "\n":
+        return "\\n"
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,274 @@
+"""One divergence: where A's cached text and B's prompt part, what stands there, and what the two requests say about it.
+
+B is looked at as it would be with the causes found so far repaired: its request may be edited, and its first `b_done`
+characters may be replaced by A's first `a_done`.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from minicache.core.errors import MinicacheError
+from minicache.prompts.earlier import Earlier
+from minicache.prompts.figures import common_prefix
+from minicache.prompts.prompt import Prompt, Source
+from minicache.prompts.spans import Span, first_letters, meet
+from minicache.prompts.values import Change, changes, said
+from minicache.text.origin import Field, Key, Origin, Path, Rendered, Value
+
+LOOK_AHEAD = 64  # runs in which the next text of the request is looked for
+MAX_HIDDEN = 256  # differences of Unicode form in one text that are looked through
+REACH = 32  # characters before a difference in the text that tokens can differ because of it (merges of one word)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A repair in the request: B with `source` in the place of its own."""
+
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """A repair in the text: A's first `a_end` characters stand for B's first `b_end`."""
+
+    a_end: int
+    b_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retoken:
+    """A repair in the tokens of the whole prompt."""
+
+    tokens: list[int]
+
+
+Repair = Edit | Splice | Retoken
+
+
+class Later:
+    """B's prompt, as repaired so far."""
+
+    def __init__(self, earlier: Earlier, prompt: Prompt, a_done: int = 0, b_done: int = 0) -> None:
+        self.earlier, self.prompt, self.a_done, self.b_done = earlier, prompt, a_done, b_done
+
+    @property
+    def source(self) -> Source:
+        return self.prompt.source
+
+    @cached_property
+    def tokens(self) -> Sequence[int]:
+        if not self.a_done:
+            return self.prompt.tokens
+        rest = self.prompt.text[self.b_done :]
+        head = self.earlier.tokens_before(self.a_done)
+        if head is None:
+            return [*self.prompt.lead, *self.prompt.encode(self.earlier.text[: self.a_done] + rest)]
+        return [*self.earlier.tokens[:head], *self.prompt.encode(rest)]
+
+    def repaired(self, repair: Repair) -> "Later | None":
+        """B after one more repair; `None` if an edit changes what was spliced before, or cannot be rendered."""
+        prompt = self.prompt
+        match repair:
+            case Splice(a_end, b_end):
+                return Later(self.earlier, prompt, a_end, b_end)
+            case Retoken(tokens):
+                return Later(self.earlier, Prompt(prompt.source, prompt.means, logged=tokens), self.a_done, self.b_done)
+            case Edit(source):
+                edited = Prompt(source, prompt.means, lead=prompt.lead)
+                try:
+                    kept = edited.text.startswith(prompt.text[: self.b_done])
+                except MinicacheError:  # a template can refuse any conversation
+                    return None
+                return Later(self.earlier, edited, self.a_done, self.b_done) if kept else None
+
+    @cached_property
+    def site(self) -> "Site | None":
+        """The next divergence; `None` if one prompt extends the other."""
+        earlier, text = self.earlier, self.prompt.text
+        token = common_prefix(earlier.tokens, self.tokens)
+        if token in (len(earlier.tokens), len(self.tokens)):
+            return None
+        a_at, b_at = self._part(self.a_done, self.b_done)
+        in_text = a_at < len(earlier.text) and b_at < len(text)
+        if in_text and self.prompt.hides:
+            start = earlier.start_of(token)
+            if a_at < start:  # all that differs before it is hidden
+                a_at, b_at = start, self.start_of(token)
+        elif not in_text or earlier.has_logged_tokens or self.prompt.logged is not None:
+            start, end = earlier.start_of(token), earlier.start_of(token + 1)
+            if not in_text or start < a_at - REACH or (end <= a_at and earlier.differs_from_text(token)):
+                return Site(self, start, max(b_at - (a_at - start), 0), token, in_tokens=True)
+        return Site(self, a_at, b_at, token, in_tokens=False)
+
+    def _part(self, a_done: int, b_done: int) -> tuple[int, int]:
+        length = common_prefix(self.earlier.text, self.prompt.text, a_done, b_done)
+        return a_done + length, b_done + length
+
+    def start_of(self, token: int) -> int:
+        """The character of B's own text at which a token of `tokens` begins, one after those that were spliced."""
+        encode = self.prompt.means.tokenizer.encode_with_offsets
+        head = self.earlier.tokens_before(self.a_done) if self.a_done else len(self.prompt.lead)
+        rest = self.prompt.text[self.b_done :]
+        if head is not None:
+            return self.b_done + encode(rest)[1][token - head][0]
+        whole = encode(self.earlier.text[: self.a_done] + rest)[1]
+        return whole[token - len(self.prompt.lead)][0] - self.a_done + self.b_done
+
+
+@dataclass(frozen=True)
+class Site:
+    """A divergence at character `a_at` of A's text and `b_at` of B's, at `token` of both.
+
+    `in_tokens`: the text agrees here, and the tokens do not.
+    """
+
+    later: Later
+    a_at: int
+    b_at: int
+    token: int
+    in_tokens: bool
+
+    @property
+    def earlier(self) -> Earlier:
+        return self.later.earlier
+
+    @property
+    def a(self) -> Source:
+        return self.earlier.source
+
+    @property
+    def b(self) -> Source:
+        return self.later.source
+
+    @property
+    def a_text(self) -> str:
+        return self.earlier.text
+
+    @property
+    def b_text(self) -> str:
+        return self.later.prompt.text
+
+    @property
+    def in_answer(self) -> bool:
+        """Whether A's side is its generation prompt or what was generated."""
+        return self.a_at >= self.earlier.generation_start
+
+    @cached_property
+    def a_origin(self) -> Origin | None:
+        """The origin of A's character; `None` in what was generated."""
+        return None if self.a_at >= self.earlier.answer_start else self.earlier.prompt.rendered.origin_at(self.a_at)
+
+    @cached_property
+    def b_origin(self) -> Origin | None:
+        """The origin of B's character; `None` where B has ended."""
+        return None if self.b_at >= len(self.b_text) else self.later.prompt.rendered.origin_at(self.b_at)
+
+    @cached_property
+    def a_path(self) -> Path | None:
+        """The first value of the request at the divergence or after it, on A's side."""
+        return None if self.a_origin is None else _next_path(self.earlier.prompt.rendered, self.a_at)
+
+    @cached_property
+    def b_path(self) -> Path | None:
+        return _next_path(self.later.prompt.rendered, self.b_at)
+
+    @cached_property
+    def paths(self) -> list[Path]:
+        return [path for path in (self.a_path, self.b_path) if path is not None]
+
+    @cached_property
+    def said(self) -> tuple[list[int], list[int]]:
+        """The messages of A and of B as numbers: two that say the same (see `said`) have the same."""
+        numbers: dict[str, int] = {}
+        a, b = (
+            [numbers.setdefault(json.dumps(said(message)), len(numbers)) for message in source.messages]
+            for source in (self.a, self.b)
+        )
+        return a, b
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """What differs in the messages or tools around the divergence: that of its own fields first."""
+        found = [self._visible(change) for place in self._places() for change in self._changes_at(place)]
+        return sorted(found, key=lambda change: not any(_related(change.path, path) for path in self.paths))
+
+    def _visible(self, change: Change) -> Change:
+        """The change without what the tokenizer's normaliser hides before its first difference in tokens."""
+        a, b, encode = change.a, change.b, self.later.prompt.encode
+        if self.later.prompt.hides and isinstance(a, str) and isinstance(b, str):
+            for _ in range(MAX_HIDDEN):
+                start, a_end, b_end = first_letters(a, b)
+                if a == b or encode(a[start:a_end]) != encode(b[start:b_end]):
+                    break
+                b = b[:start] + a[start:a_end] + b[b_end:]
+        return Change(change.path, a, b)
+
+    def _places(self) -> Iterator[Path]:
+        """The messages and tools to look at: those of the divergence, then what comes before them."""
+        here = dict.fromkeys(path[:2] for path in self.paths if path[0] != "template_kwargs")
+        yield from here
+        indices = [path[1] for path in here if path[0] == "messages" and isinstance(path[1], int)]
+        for index in range(min(indices, default=0) - 1, -1, -1):
+            yield "messages", index
+
+    def _changes_at(self, place: Path) -> Iterator[Change]:
+        a: Any = self.a.payload.get(str(place[0]))
+        b: Any = self.b.payload.get(str(place[0]))
+        if len(place) == 2 and isinstance(place[1], int):
+            if a is None or b is None or place[1] >= min(len(a), len(b)):
+                return
+            a, b = a[place[1]], b[place[1]]
+        else:
+            place = place[:1]
+        yield from changes(a, b, place)
+
+    @cached_property
+    def span(self) -> Span:
+        """The difference in the rendered texts: from here to the next text of the request that both have."""
+        anchor = self._anchor()
+        if anchor is None:
+            return meet(self.a_text, self.b_text, self.a_at, self.b_at) or Span(
+                self.a_at, len(self.a_text), self.b_at, len(self.b_text)
+            )
+        a_end, b_end = anchor
+        while a_end > self.a_at and b_end > self.b_at and self.a_text[a_end - 1] == self.b_text[b_end - 1]:
+            a_end, b_end = a_end - 1, b_end - 1
+        return Span(self.a_at, a_end, self.b_at, b_end)
+
+    def _anchor(self) -> tuple[int, int] | None:
+        """The closest place at which a character of the same field stands on both sides. Messages go before the rest:
+        they keep their order, and what a template moves about is moved between them."""
+        best: tuple[bool, int, int, int] | None = None
+        rendered = self.later.prompt.rendered
+        first = rendered.runs.index_at(self.b_at)
+        for run in rendered.runs[first : first + LOOK_AHEAD]:
+            if not isinstance(run.origin, Field):
+                continue
+            for other in self.earlier.runs_of_path.get(run.origin.path, ()):
+                assert isinstance(other.origin, Field)
+                # Character `c` of the field stands at `a_zero + c` in A's text and at `b_zero + c` in B's.
+                a_zero, b_zero = other.start - other.origin.offset, run.start - run.origin.offset
+                c = max(run.origin.offset, other.origin.offset, self.a_at - a_zero, self.b_at - b_zero)
+                if a_zero + c < other.end and b_zero + c < run.end:
+                    cost = a_zero + c - self.a_at + b_zero + c - self.b_at
+                    found = (run.origin.path[0] != "messages", cost, a_zero + c, b_zero + c)
+                    best = found if best is None else min(best, found)
+        return None if best is None else best[2:]
+
+
+def _next_path(rendered: Rendered, at: int) -> Path | None:
+    if at >= len(rendered.text):
+        return None
+    index = rendered.runs.index_at(at)
+    for run in rendered.runs[index : index + LOOK_AHEAD]:
+        if isinstance(run.origin, Field | Key | Value):
+            return run.origin.path
+    return None
+
+
+def _related(one: Path, other: Path) -> bool:
+    length = min(len(one), len(other))
+    return one[:length] == other[:length]

@@ -1,0 +1,92 @@
+"""Where two texts that have parted meet again."""
+
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from minicache.prompts.figures import common_prefix
+
+ANCHOR = 16  # characters that have to agree before two texts count as together again
+SHORT_ANCHOR = 3  # enough where both texts end with it
+FIRST_WINDOW = 256
+LARGEST_WINDOW = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`a[start:a_end]` stands where `b[start:b_end]` does, `a` and `b` being the two texts."""
+
+    a_start: int
+    a_end: int
+    b_start: int
+    b_end: int
+
+
+def meet(a: str, b: str, a_start: int, b_start: int) -> Span | None:
+    """The smallest difference that begins at the starts; `None` if the texts do not meet again within the largest
+    window. To meet is to agree on `ANCHOR` characters, or on all that is left of A.
+
+    Windows double, so the time is linear in the length of the difference.
+    """
+    window = FIRST_WINDOW
+    while True:
+        best = _meet_within(a, b, a_start, b_start, window)
+        if best is not None:
+            return Span(a_start, a_start + best[0], b_start, b_start + best[1])
+        if window >= max(len(a) - a_start, len(b) - b_start) or window >= LARGEST_WINDOW:
+            return None
+        window *= 4
+
+
+def _meet_within(a: str, b: str, a_start: int, b_start: int, window: int) -> tuple[int, int] | None:
+    places: dict[str, int] = {}
+    for i in range(min(window, len(a) - a_start - ANCHOR + 1)):
+        places.setdefault(a[a_start + i : a_start + i + ANCHOR], i)
+    best: tuple[int, int] | None = None
+    for j in range(min(window, len(b) - b_start - ANCHOR + 1)):
+        if best is not None and j >= sum(best):
+            break
+        found = places.get(b[b_start + j : b_start + j + ANCHOR])
+        if found is not None and (best is None or found + j < sum(best)):
+            best = (found, j)
+    if len(a) - a_start <= window:
+        for length in range(min(ANCHOR - 1, len(a) - a_start), SHORT_ANCHOR - 1, -1):
+            i = len(a) - a_start - length
+            j = b.find(a[len(a) - length :], b_start, b_start + window)
+            if j >= 0 and (best is None or i + j - b_start < sum(best)):
+                best = (i, j - b_start)
+    return best
+
+
+def common_suffix(a: str, b: str, a_start: int, b_start: int) -> int:
+    """The length of the common suffix of `a[a_start:]` and `b[b_start:]`."""
+    return common_prefix(a[a_start:][::-1], b[b_start:][::-1])
+
+
+def first_letters(a: str, b: str) -> tuple[int, int, int]:
+    """The first letters that differ, each with the marks that combine with it: where both begin, where A's ends, where
+    B's does."""
+    start = common_prefix(a, b)
+    if start and any(unicodedata.combining(text[start : start + 1] or "a") for text in (a, b)):
+        start -= 1
+    return start, _letter_end(a, start), _letter_end(b, start)
+
+
+def _letter_end(text: str, start: int) -> int:
+    end = start + 1
+    while end < len(text) and unicodedata.combining(text[end]):
+        end += 1
+    return min(end, len(text))
+
+
+@lru_cache(maxsize=8)  # several detectors look at one pair of values
+def difference(a: str, b: str) -> Span:
+    """The first difference of two values of one field: from where they part to where they meet, or to their ends."""
+    start = common_prefix(a, b)
+    suffix = common_suffix(a, b, start, start)
+    a_end, b_end = len(a) - suffix, len(b) - suffix
+    if max(a_end, b_end) - start > ANCHOR:
+        found = meet(a[:a_end], b[:b_end], start, start)
+        if found is not None:
+            return found
+    return Span(start, a_end, start, b_end)

@@ -1,0 +1,102 @@
+"""Why a template fails on a chat: the field without which it would not, if there is one.
+
+Templates say `can only concatenate str (not "Undefined")` when they mean that message 2 has no content. So the fields
+which are known to break templates are mended one after the other: what makes the difference is to blame.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from minicache.text.chat import Chat
+from minicache.text.errors import TemplateFailed
+from minicache.text.origin import Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    path: Path
+    complaint: str
+    fix: str
+    mended: Any
+
+
+def explain(error: TemplateFailed, chat: Chat, failure: Callable[[Chat], str | None]) -> TemplateFailed:
+    """`error`, with the field that the template cannot take, or else the message that makes it fail.
+
+    `failure` renders a chat: it gives the sentence of the error that this raises, None if it raises none.
+    """
+    suspects = list(_suspects(chat))
+    if suspects and failure(_mend(chat, suspects)) is None:
+        for suspect in suspects:
+            if failure(_mend(chat, [other for other in suspects if other is not suspect])) is not None:
+                where = f"message {suspect.path[1]}: {_dotted(suspect.path[2:])}"
+                explained = TemplateFailed(f"{where} {suspect.complaint}: {suspect.fix} ({error})")
+                explained.path, explained.fix = suspect.path, suspect.fix
+                return explained
+    index = _first_failing(str(error), chat, failure)
+    if index is None:
+        return error
+    explained = TemplateFailed(f"{error}, at message {index} (role {str(chat.messages[index]['role'])!r})")
+    explained.path = ("messages", index)
+    return explained
+
+
+def _suspects(chat: Chat) -> Iterator[_Suspect]:
+    for index, message in enumerate(chat.messages):
+        content = message.get("content")
+        if content is None:
+            complaint = "is null, and this template needs text" if "content" in message else "is missing"
+            yield _Suspect(("messages", index, "content"), complaint, "send an empty text", "")
+        elif not isinstance(content, str):
+            texts = [part.get("text", "") for part in content if isinstance(part, Mapping)]
+            complaint = "is a list of parts, and this template needs text"
+            yield _Suspect(("messages", index, "content"), complaint, "send one text", "".join(texts))
+        for number, call in enumerate(message.get("tool_calls") or ()):
+            arguments = call.get("function", {}).get("arguments") if isinstance(call, Mapping) else None
+            if isinstance(arguments, str):
+                try:
+                    mended = json.loads(arguments)
+                except ValueError:
+                    mended = {}
+                path = ("messages", index, "tool_calls", number, "function", "arguments")
+                complaint = "is text, and this template needs an object"
+                yield _Suspect(path, complaint, "parse the text before you send it", mended)
+
+
+def _mend(chat: Chat, suspects: list[_Suspect]) -> Chat:
+    messages: Any = list(chat.messages)
+    for suspect in suspects:
+        messages = _with(messages, suspect.path[1:], suspect.mended)
+    return replace(chat, messages=messages)
+
+
+def _with(value: Any, path: Path, inner: Any) -> Any:
+    """A copy of `value` with `inner` at `path`."""
+    if not path:
+        return inner
+    copy = dict(value) if isinstance(value, Mapping) else list(value)
+    copy[path[0]] = _with(copy.get(path[0]) if isinstance(copy, dict) else copy[path[0]], path[1:], inner)  # type: ignore[index]
+    return copy
+
+
+def _first_failing(reason: str, chat: Chat, failure: Callable[[Chat], str | None]) -> int | None:
+    """A message with which the chat up to it fails for that reason and without which it does not; found by halving.
+
+    None if a chat that only says "Hi" fails for the same reason.
+    """
+    if failure(replace(chat, messages=[{"role": "user", "content": "Hi"}])) == reason:
+        return None
+    good, bad = 0, len(chat.messages)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if failure(replace(chat, messages=chat.messages[:middle])) == reason:
+            bad = middle
+        else:
+            good = middle
+    return bad - 1
+
+
+def _dotted(path: Path) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

@@ -1,0 +1,69 @@
+"""Renderers by name: the engines differ in what they do to messages before the template sees them."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+from typing import TypeVar
+
+from minicache.core.errors import MinicacheError
+from minicache.text.chat import Chat
+from minicache.text.errors import TemplateFailed
+from minicache.text.failure import explain
+from minicache.text.origin import Rendered
+from minicache.text.presteps import Variables, transformers
+from minicache.text.sglang_steps import functions_only, sglang
+from minicache.text.template import ChatTemplate
+from minicache.text.vllm_steps import vllm
+
+__all__ = ["Chat", "Renderer", "RendererName"]
+
+T = TypeVar("T")
+
+
+class RendererName(StrEnum):
+    """Whose rendering: that of `apply_chat_template`, of vLLM's server or of SGLang's."""
+
+    transformers = "transformers"
+    vllm = "vllm"
+    sglang = "sglang"
+
+
+_PRESTEPS: dict[RendererName, Callable[[Chat, str], Variables]] = {
+    RendererName.transformers: transformers,
+    RendererName.vllm: vllm,
+    RendererName.sglang: sglang,
+}
+
+
+class Renderer:
+    """A chat template as one engine uses it."""
+
+    def __init__(self, template: ChatTemplate, name: RendererName = RendererName.transformers) -> None:
+        self.template, self.name = template, name
+
+    def render(self, chat: Chat) -> str:
+        """The prompt. Raises `BadMessage` naming message and field, `TemplateFailed` if the template gives up."""
+        return self._run(chat, self.template.run)
+
+    def render_with_origins(self, chat: Chat) -> Rendered:
+        """The same prompt, with the origin of each character; several times slower."""
+        return self._run(chat.placed(), self.template.run_with_origins)
+
+    def _run(self, chat: Chat, run: Callable[[Variables], T]) -> T:
+        variables = _PRESTEPS[self.name](chat, self.template.source)
+        try:
+            return run(variables)
+        except TemplateFailed as error:
+            retry = functions_only(variables) if self.name is RendererName.sglang else None
+            if retry is not None:
+                with suppress(TemplateFailed):
+                    return run(retry)
+            raise explain(error, chat, self._failure) from None
+
+    def _failure(self, chat: Chat) -> str | None:
+        """The sentence of the error that this chat raises, None if it can be rendered."""
+        try:
+            self.template.run(_PRESTEPS[self.name](chat, self.template.source))
+        except MinicacheError as error:
+            return str(error)
+        return None

@@ -1,0 +1,78 @@
+"""Tokenizers and templates by name: `bytes`, a path, a model of the store, or one of the Hugging Face hub."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from minicache.core.errors import MinicacheError
+from minicache.text.errors import TemplateFailed, TokenizerFailed
+from minicache.text.store import models_folder
+from minicache.text.template import CHATML, ChatTemplate, read_template
+from minicache.text.tokenizer import HubTokenizer, PlainByteTokenizer, Tokenizer
+
+BYTES, CHATML_NAME = "bytes", "chatml"
+_TINY_FOLDER = Path(__file__).parent.parent / "engine" / "tiny" / "model"  # data, not code: a name of the store
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_HUB_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json", "generation_config.json")
+
+
+def open_tokenizer(name: str | Path, *, special_tokens: bool = False) -> Tokenizer:
+    """The tokenizer of that name. Raises `TokenizerFailed`, naming what could be given.
+
+    `special_tokens`: add those that the tokenizer puts around a text by itself (a token that begins every text).
+    """
+    if str(name) == BYTES:
+        return PlainByteTokenizer()
+    path = Path(name).expanduser()
+    known = f"give {BYTES}, a folder or a tokenizer.json, a model of the store, or ORG/NAME as on the hub"
+    unknown = TokenizerFailed(f"unknown tokenizer {str(name)!r}: {known}")
+    where = path if path.is_file() else _folder(str(name), unknown, "tokenizer.json")
+    return HubTokenizer(where, special_tokens=special_tokens)
+
+
+def open_template(name: str | Path, *, now: Callable[[], datetime] = datetime.now) -> ChatTemplate:
+    """The chat template of that name: `chatml`, a template's own file, or the one in a model folder.
+
+    Raises `TemplateFailed`; `TokenizerFailed` if the hub's files cannot be fetched.
+    """
+    if str(name) == CHATML_NAME:
+        return ChatTemplate(CHATML, now=now)
+    path = Path(name).expanduser()
+    if path.is_file():
+        if path.suffix != ".json":
+            return ChatTemplate(read_template(path), now=now)
+        path = path.parent
+    elif not path.is_dir():
+        known = (
+            f"give {CHATML_NAME}, the template's file, a model folder, a model of the store, or ORG/NAME as on the hub"
+        )
+        unknown = TemplateFailed(f"unknown template {str(name)!r}: {known}")
+        path = _folder(str(name), unknown, "template")
+    return ChatTemplate.from_folder(path, now=now)
+
+
+def _folder(name: str, unknown: MinicacheError, needed: str) -> Path:
+    """A folder with tokenizer.json, its own or one that the hub's files were fetched into; else raises `unknown`."""
+    if name == "tiny":
+        return _TINY_FOLDER
+    for folder in (models_folder() / name.replace("/", "--"), Path(name).expanduser()):
+        if folder.is_dir():
+            return folder
+    if _HUB_NAME.fullmatch(name):
+        return _from_hub(name, needed)
+    raise unknown
+
+
+def _from_hub(name: str, needed: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise TokenizerFailed(
+            f"{name} has to come from the hub, and huggingface_hub is missing: run `pip install 'minicache[prompts]'`"
+        ) from None
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES)))
+    except Exception as error:  # the hub's, requests' and the system's errors have no common base
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise TokenizerFailed(f"cannot fetch the {needed} of {name} from the Hugging Face hub: {reason}") from None

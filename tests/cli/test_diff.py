@@ -1,0 +1,170 @@
+"""`minicache diff`: what it prints, its exit status, and how it fails."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from minicache.cli import main as cli
+from tests.prompts.cases import CASES, SYS, say, then
+from tests.prompts.templates import TEMPLATES
+
+
+def call(*args):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["diff", *map(str, args)])
+    return exit.value.code
+
+
+def write(folder, name, value):
+    file = folder / name
+    file.write_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    return file
+
+
+def files_of(name, folder):
+    """The files of a case, and the options that go with them."""
+    case = next(case for case in CASES if case.name == name)
+    times = case.times or (None, None)
+    wrapped = [
+        {"time": time and time.isoformat(), "body": body} for body, time in zip((case.a, case.b), times, strict=True)
+    ]
+    options = ["--template", write(folder, "t.jinja", TEMPLATES[case.template])]
+    if case.generated:
+        options += ["--generated", case.generated]
+    return case, [write(folder, "a.json", wrapped[0]), write(folder, "b.json", wrapped[1]), *options]
+
+
+@pytest.mark.parametrize("name", ["C01c", "C09", "C12", "C13", "C16suf", "C23", "C24"])
+def test_exit_status_and_json(name, tmp_path, capsys):
+    case, args = files_of(name, tmp_path)
+    status = call(*args, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["reusable"]["radix_tokens"] == min(case.lcp, case.lengths[2] - 1)
+    causes = [
+        (c["layer"], c["kind"], c["path"], c["offset"], c["gain_tokens"], c["gain_blocks"]) for c in found["causes"]
+    ]
+    assert causes == [tuple(cause) for cause in case.causes]
+    assert status == (1 if any(cause["layer"] != "none" for cause in found["causes"]) else 0)
+
+
+def test_the_report_page_and_redaction_together(tmp_path, capsys):
+    _, args = files_of("C01c", tmp_path)
+    page = tmp_path / "page.html"
+    assert call(*args, "--redact", "--html", page, "--prefill-speed", 5000) == 1
+    out = capsys.readouterr().out
+    assert "loss    98 tokens, 6 blocks; 0.0196 s of prefill" in out
+    for text in (out, page.read_text(encoding="utf-8")):
+        assert "careful" not in text
+        assert "97bd6" not in text
+        assert "messages[0].content" in text
+
+
+def test_two_lines_of_a_log(tmp_path, capsys):
+    a = say(SYS, "hi")
+    records = [
+        {"id": "r1", "body": a},
+        {"id": "r2", "body": say("Other.", "hi")},
+        {"id": "r3", "body": then(a, "x", "y")},
+    ]
+    log = write(tmp_path, "log.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    assert call(log, "r1", "r3") == call(log, 1, 3) == 0
+    assert call(log, 1, 2) == 1
+    assert "No loss: B extends A." in capsys.readouterr().out
+
+
+def test_the_answer_from_a_file_and_as_text(tmp_path, capsys):
+    a, b = (
+        write(tmp_path, name, body) for name, body in (("a.json", say(SYS, "hi")), ("b.json", say(SYS, "hi", "x", "y")))
+    )
+    for answer in ("x<|im_end|>", write(tmp_path, "answer.txt", "x<|im_end|>")):
+        assert call(a, b, "--generated", answer, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["generated_tokens"] == 11
+    assert call(a, b, "--generated", "x" * 10_000 + "\0") == 1  # no name of a file
+
+
+def test_block_size(tmp_path, capsys):
+    _, args = files_of("C01c", tmp_path)
+    assert call(*args, "--json", "--block-size", 8) == 1
+    assert json.loads(capsys.readouterr().out)["reusable"] | {"blocks": 4, "vllm_tokens": 32, "total_blocks": 38} == {
+        "block_size": 8, "blocks": 4, "total_blocks": 38, "vllm_tokens": 32, "radix_tokens": 39,
+    }  # fmt: skip
+
+
+GOOD = say(SYS, "hi")
+NULL = say(SYS, "hi", {"role": "assistant", "content": None}, "and?")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "sentence"),
+    [
+        ("", GOOD, [], "a.json is empty: give the JSON of a request"),
+        ("{", GOOD, [], "a.json is not valid JSON"),
+        ({"request": GOOD}, GOOD, [], "a.json is no request that minicache knows (its keys: request)"),
+        ({**GOOD, "model": "x"}, {**GOOD, "model": "y"}, [], "caches of different models have nothing in common"),
+        (NULL, GOOD, [], "a.json: message 2: content is null"),
+        (GOOD, GOOD, ["--tokenizer", "none/such/there"], "unknown tokenizer 'none/such/there'"),
+        (GOOD, GOOD, ["--template", "none-such"], "unknown template 'none-such'"),
+        (GOOD, GOOD, ["--template", "{tmp}/bad.jinja"], "the chat template does not parse"),
+        (GOOD, GOOD, ["--block-size", "0"], "--block-size must be at least 1, not 0"),
+        (GOOD, GOOD, ["--html", "{tmp}/none/page.html"], "there is no folder"),
+        (GOOD, GOOD, ["--html", "{tmp}"], "it cannot be written"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_nothing_is_written(a, b, options, sentence, tmp_path, capsys):
+    write(tmp_path, "bad.jinja", "{% for %}")
+    names = write(tmp_path, "a.json", a), write(tmp_path, "b.json", b)
+    before = sorted(tmp_path.rglob("*"))
+    page = [] if "--html" in options else ["--html", tmp_path / "page.html"]
+    assert call(*names, *(option.format(tmp=tmp_path) for option in options), *page) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert err.startswith("minicache: ")
+    assert err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_binary_rubbish(tmp_path, capsys):
+    file = tmp_path / "a.json"
+    file.write_bytes(bytes(range(256)))
+    assert call(file, file) == 2
+    assert "a.json is not text in UTF-8" in capsys.readouterr().err
+
+
+def test_how_many_names(tmp_path, capsys):
+    assert call(tmp_path / "a") == 2
+    assert "give two JSON files, or a JSON Lines file and two line numbers or ids" in capsys.readouterr().err
+    assert call("a", "b", "--prefill-speed", "-3") == 2
+    assert "give a number above 0, not -3" in capsys.readouterr().err
+
+
+WITHOUT = """
+import sys
+from minicache.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    heavy = {"torch", "transformers", "tokenizers", "numpy", "rich", "huggingface_hub", "hypothesis"} & set(sys.modules)
+    assert not heavy, heavy
+"""
+
+
+def test_4000_tokens_in_bytes_take_well_under_a_second_and_no_library(tmp_path):
+    """Nothing heavy is imported, which is what keeps a run under 0.6 s with its start (0.3 s of a quiet machine)."""
+    turns = [f"{number} " + "word " * 20 for number in range(39)]
+    a, b = say(f"id 97bd6f0c {SYS}", *turns), say(f"id 24c2d9ee {SYS}", *turns, "x", "y")
+    names = [write(tmp_path, name, body) for name, body in (("a.json", a), ("b.json", b))]
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run = subprocess.run([sys.executable, "-c", WITHOUT, "diff", *names], capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert run.returncode == 1, run.stderr
+    assert run.stderr == ""
+    assert "nonce" in run.stdout
+    assert int(run.stdout.split("(of ")[1].split()[0].replace(",", "")) > 4000
+    assert min(seconds) < 1  # of processor time, which other work on the machine draws out, too
