@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from minicache.bench.three_forms_result import Answer
 from minicache.core.errors import InvalidArgument, RequestTooLong
-from minicache.text.template import ChatTemplate, Message
+from minicache.text.chat import Message
+from minicache.text.template import ChatTemplate
 from minicache.text.tokenizer import HubTokenizer
 
 if TYPE_CHECKING:

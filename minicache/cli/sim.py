@@ -62,7 +62,8 @@ def run_command(
 ) -> None:
     """Run a scenario and say what came of it. Times are modelled.
 
-    Exit status 1 if the figures are not those that the scenario expects.
+    --json prints one object, {scenario, cache, events, requests, summary, …}; of two caches {scenario, runs, partings},
+    where each of the runs is such an object. Exit status 1 if the figures are not those that the scenario expects.
     """
     from minicache.cli import sim_report
     from minicache.sim.redact import redacted

@@ -51,7 +51,7 @@ def print_list(as_json: bool) -> None:
 
 
 def summary_of(timeline: Timeline) -> Summary:
-    summary = Summary(timeline.settings["block_size"])
+    summary = Summary(timeline.settings["block_size"], "modelled" if timeline.is_modelled else "measured")
     summary.apply_all(timeline.events)
     return summary
 
@@ -96,7 +96,7 @@ def _run_json(kind: Kind, timeline: Timeline) -> dict[str, Any]:
         "cache": kind,
         "settings": timeline.settings,
         "events": [to_json(event) for event in timeline.events],
-        "requests": [request.to_json() for request in summary.requests.values()],
+        "requests": [request.to_json(summary.clock) for request in summary.requests.values()],
         "summary": summary.to_json(),
     }
 
@@ -108,7 +108,7 @@ def print_plain(timelines: Timelines) -> None:
     for number, (kind, timeline) in enumerate(timelines.items()):
         if number:
             print()
-        print("\n".join(_head(kind, timeline)))
+        print("\n".join(_head(kind, timeline, first=not number)))
         for line in transcript(timeline):
             print(line)
         print()
@@ -121,14 +121,17 @@ def print_plain(timelines: Timelines) -> None:
 LOCK_STEP = "Both caches run in lock-step, on one clock that waits for the slower of the two.\n"
 
 
-def _head(kind: Kind, timeline: Timeline) -> Iterator[str]:
+def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
+    """What runs here; the story, and whose times these are, before the `first` of two caches only."""
     scenario = timeline.scenario
     settings = timeline.settings
-    yield scenario.title if scenario else str(settings.get("title", "A recorded run"))
+    if first:
+        yield scenario.title if scenario else str(settings.get("title", "A recorded run"))
     if scenario:
-        yield scenario.story
-        yield f"The cache: {scenario.caches[kind].describe()}."
-        yield CostModel.named(scenario.model, scenario.device).describe()
+        if first:
+            yield scenario.story
+            yield CostModel.named(scenario.model, scenario.device).describe()
+        yield f"{'The' if first else 'The other'} cache: {scenario.caches[kind].describe()}."
     else:
         yield f"The cache: {kind}, {settings['num_blocks'] - 1} blocks of {settings['block_size']}."
         yield f"The clock: {settings.get('clock', 'as recorded')}."
@@ -149,12 +152,12 @@ def _figures(timeline: Timeline) -> Iterator[str]:
     )
     for name, value in summary.hit_rates.items():
         yield f"Hit rate, {name}: {value:.1%}. {RATES[name]}"
-    modelled = " (modelled)" if str(timeline.settings.get("clock", "")).startswith("modelled") else ""
+    modelled = " (modelled)" if timeline.is_modelled else ""
     ttfts = sorted(request.ttft for request in summary.requests.values() if request.ttft is not None)
     if ttfts:
         yield (
             f"Time to first token{modelled}: median {1000 * ttfts[len(ttfts) // 2]:.0f} ms, longest "
-            f"{1000 * ttfts[-1]:.0f} ms; the whole run {summary.now:.2f} s{modelled}."
+            f"{1000 * ttfts[-1]:.0f} ms; the whole run {summary.seconds:.2f} s{modelled}."
         )
 
 
@@ -165,8 +168,8 @@ def print_summary(timelines: Timelines) -> None:
     out = stdout()
     if len(timelines) == 2:
         out.print(LOCK_STEP)
-    for kind, timeline in timelines.items():
-        out.print("\n".join(_head(kind, timeline)))
+    for number, (kind, timeline) in enumerate(timelines.items()):
+        out.print("\n".join(_head(kind, timeline, first=not number)))
         table = Table(box=None, pad_edge=False)
         for name in ("request", "tokens", "cached", "computed", "preempted", "TTFT ms", "the match ended"):
             table.add_column(name, justify="left" if name in ("request", "the match ended") else "right")

@@ -10,16 +10,16 @@ too.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
-from typing import IO, Any, get_type_hints
+from typing import IO, Any
 
 from minicache.core import events
 from minicache.core.errors import MinicacheError
+from minicache.core.event_fields import read_fields
 from minicache.core.events import Event
-from minicache.core.request import Adapter, Namespace
+from minicache.core.request import Namespace
 
 SCHEMA_VERSION = 1
 TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__subclasses__()}
-_HINTS = {name: get_type_hints(kind) for name, kind in TYPES.items()}
 _STAMPS = ("seq", "step", "time")
 
 
@@ -48,27 +48,19 @@ def _plain(value: object) -> Any:
 
 def from_json(record: Mapping[str, Any]) -> Event:
     """The event that `to_json` wrote, stamps included; raises `BadLog`."""
+    name = record.get("type")
+    if not isinstance(name, str) or name not in TYPES:
+        raise BadLog(f"not an event of schema {SCHEMA_VERSION}: there is no type {name!r}")
+    kind = TYPES[name]
     try:
-        kind = TYPES[record["type"]]
-        hints = _HINTS[kind.__name__]
-        names = [item.name for item in fields(kind) if item.init]
-        event = kind(**{name: _typed(record[name], hints[name]) for name in names})
-        for stamp in _STAMPS:
-            object.__setattr__(event, stamp, record[stamp])
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadLog(f"not an event of schema {SCHEMA_VERSION}: {type(error).__name__} {error}") from None
+        values = read_fields(kind, record)
+    except ValueError as error:
+        raise BadLog(f"not an event of schema {SCHEMA_VERSION}: {error}") from None
+    stamps = {stamp: values.pop(stamp) for stamp in _STAMPS}
+    event = kind(**values)
+    for stamp, value in stamps.items():
+        object.__setattr__(event, stamp, value)
     return event
-
-
-def _typed(value: Any, hint: Any) -> Any:
-    if hint is Namespace:
-        adapter = value["adapter"]
-        return Namespace(Adapter(**adapter) if adapter else None, value["salt"], tuple(value["extra"]))
-    if hint == tuple[bytes, ...]:
-        return tuple(map(bytes.fromhex, value))
-    if hint == bytes | None:
-        return None if value is None else bytes.fromhex(value)
-    return tuple(value) if isinstance(value, list) else value
 
 
 class LogWriter:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from minicache.core.errors import UnknownRequest
-from minicache.core.history import Diagnosis, History, Known, Loss
+from minicache.core.history import Diagnosis, History, Known
+from minicache.core.losses import Loss
 from minicache.core.prefix_cache import MatchEnd
 from minicache.core.request import Request
 

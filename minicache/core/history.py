@@ -7,26 +7,19 @@ everything is as the lookup saw it; `explain.py` puts the reason into words.
 
 from array import array
 from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
 from minicache.core import events as ev
+from minicache.core.losses import Loss, Losses
 from minicache.core.prefix_cache import MatchEnd
 from minicache.core.request import Namespace
 from minicache.core.runs import common_prefix
 from minicache.core.views import CacheView
 
 Cause = Literal["difference", "evicted", "not_computed", "not_published", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """How a block became unfindable: in which step, for which request (None: for none), and why in words without it."""
-
-    step: int
-    request: str | None
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +42,7 @@ class Known:
     namespace: Namespace
     num_computed: int = 0
     live: bool = True
+    admitted: bool = False  # at least once
     match: tuple[int, MatchEnd] | None = None
     diagnosis: Diagnosis | None = None
 
@@ -56,17 +50,23 @@ class Known:
 class History(CacheView):
     """Remembers the last `max_requests` requests, and a thousand lost blocks for each of them.
 
-    `num_blocks` and `block_size` are the cache's. It must listen from the first event on.
+    `num_blocks` and `block_size` are the cache's. It must listen from the first event on, or be given what one that
+    did remembers: `known`, the view's own fields, `losses` and, by `put_back`, the digests.
     """
 
-    def __init__(self, num_blocks: int, block_size: int, max_requests: int = 256) -> None:
+    def __init__(self, num_blocks: int, block_size: int, max_requests: int = 256, losses: Losses | None = None) -> None:
         super().__init__(num_blocks, block_size)
         self.max_requests = max_requests
         self.known: OrderedDict[str, Known] = OrderedDict()
+        self.losses = losses if losses is not None else Losses(1000 * max_requests)
         # A block is remembered by a digest of its namespace and of all tokens up to its end, whoever computed it.
-        self._digests: dict[int, bytes] = {}  # findable block -> digest
+        self.digests: dict[int, bytes] = {}  # findable block -> digest
         self._findable: Counter[bytes] = Counter()
-        self._lost: OrderedDict[bytes, Loss] = OrderedDict()
+
+    def put_back(self, digests: Mapping[int, bytes]) -> None:
+        """Take the digests of the blocks that can be found from a history that stood here."""
+        self.digests = dict(digests)
+        self._findable = Counter(self.digests.values())
 
     # Requests
 
@@ -82,7 +82,7 @@ class History(CacheView):
 
     def on_RequestAdmitted(self, event: ev.RequestAdmitted) -> None:
         if known := self.known.get(event.request):
-            known.num_computed = event.num_cached_tokens
+            known.num_computed, known.admitted = event.num_cached_tokens, True
 
     def on_TokensComputed(self, event: ev.TokensComputed) -> None:
         if known := self.known.get(event.request):
@@ -110,9 +110,9 @@ class History(CacheView):
         tokens = array("Q", event.tokens)
         for index, block in enumerate(event.blocks):
             digest = _next(digest, tokens[index * self.block_size : (index + 1) * self.block_size])
-            self._digests[block] = digest
+            self.digests[block] = digest
             self._findable[digest] += 1
-            self._lost.pop(digest, None)
+            self.losses.forget(digest)
 
     def _parent_digest(self, event: ev.BlocksPublished) -> bytes:
         """The digest of what stands before the published blocks: in the tree above the new leaf, or in the table.
@@ -120,10 +120,10 @@ class History(CacheView):
         In a radix cache the table may still name the request's own duplicates there: it is rewritten afterwards.
         """
         if event.parent_node:
-            return self._digests[self.nodes[event.parent_node].blocks[-1]]
+            return self.digests[self.nodes[event.parent_node].blocks[-1]]
         table = self.tables[event.request]
         first = table.index(event.blocks[0])
-        return self._digests[table[first - 1]] if first else _root(event.namespace)
+        return self.digests[table[first - 1]] if first else _root(event.namespace)
 
     def on_BlocksEvicted(self, event: ev.BlocksEvicted) -> None:
         super().on_BlocksEvicted(event)
@@ -139,17 +139,15 @@ class History(CacheView):
 
     def on_CacheReset(self, event: ev.CacheReset) -> None:
         super().on_CacheReset(event)
-        self._lose(tuple(self._digests), Loss(event.step, None, "the cache was reset"))
+        self._lose(tuple(self.digests), Loss(event.step, None, "the cache was reset"))
 
     def _lose(self, blocks: tuple[int, ...], loss: Loss) -> None:
         for block in blocks:
-            digest = self._digests.pop(block)
+            digest = self.digests.pop(block)
             self._findable[digest] -= 1
             if not self._findable[digest]:
                 del self._findable[digest]
-                self._lost[digest] = loss
-        while len(self._lost) > 1000 * self.max_requests:
-            self._lost.popitem(last=False)
+                self.losses.remember(digest, loss)
 
     # Why
 
@@ -160,7 +158,8 @@ class History(CacheView):
             known.diagnosis = self._diagnose(event.request, known) if event.end == "no_entry" else None
 
     def _diagnose(self, request: str, known: Known) -> Diagnosis:
-        """Compare with every remembered request, the most recent first."""
+        """Compare with every remembered request, the most recent first. With one that was never admitted only what it
+        will compute can be compared: nothing that it begins with has ever been in the cache."""
         assert known.match is not None
         start = known.match[0]
         end = start + self.block_size  # the block that was not found holds positions [start, end)
@@ -172,9 +171,9 @@ class History(CacheView):
             if candidate.namespace != known.namespace:
                 if common >= end and self._digest(known.tokens, candidate.namespace, end) in self._findable:
                     elsewhere = elsewhere or other
-            elif common > shared and (common < end or self._might_have(candidate, end)):
+            elif common > shared and (candidate.admitted if common < end else self._might_have(candidate, end)):
                 nearest, shared = other, common
-        loss = self._lost.get(self._digest(known.tokens, known.namespace, end))
+        loss = self.losses.of(self._digest(known.tokens, known.namespace, end))
         if loss is not None:
             return Diagnosis("evicted", nearest if shared >= end else None, loss=loss, elsewhere=elsewhere)
         if nearest is None:

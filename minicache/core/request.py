@@ -90,6 +90,8 @@ def token_array(tokens: Iterable[int], name: str = "tokens") -> "array[int]":
 
     Runs of tokens are compared and sliced by the thousand: arrays do that at the speed of memory.
     """
+    if isinstance(tokens, list | tuple) and bool in set(map(type, tokens)):
+        raise InvalidArgument(f"{name} must be non-negative integers below 2**64: True and False are none")
     try:
         # An array made from bytes would take eight of them for one token.
         return array("Q", list(tokens) if isinstance(tokens, bytes | bytearray) else tokens)

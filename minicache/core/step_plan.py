@@ -35,8 +35,9 @@ class ScheduledRequest:
 class StepPlan:
     """What the model computes in one step, in batch order; empty when there is nothing to do.
 
-    `admitted` counts the step's admissions, `num_prefilled` the prompt tokens that it computes for the first time, and
-    `newcomers` are the requests admitted for the first time: all this counts only if the step succeeds.
+    `admitted` counts the step's admissions, `num_prefilled` the prompt tokens that it computes for requests which were
+    never preempted, and `newcomers` are the requests admitted for the first time: all this counts only if the step
+    succeeds.
     """
 
     step: int

@@ -43,6 +43,13 @@ class Breakpoint:
             raise BadBreakpoint(f"an empty breakpoint: {HOW}")
         return cls(**found)  # type: ignore[arg-type]
 
+    def describe(self) -> str:
+        """As `parse` reads it."""
+        words = [f"{name}={value}" for name in ("kind", "request", "block", "hash") if (value := getattr(self, name)) is not None]
+        if self.hit_rate_below is not None:
+            words.append(f"hit_rate<{self.hit_rate_below:g}")
+        return " ".join(words)
+
     def matches(self, event: Event, rate: tuple[float, float] | None = None) -> bool:
         """Whether to stop at `event`; `rate` is the hit rate before and after it, where it is an admission."""
         if self.kind is not None and type(event).__name__ != self.kind:

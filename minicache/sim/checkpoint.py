@@ -12,7 +12,7 @@ from typing import Any
 from minicache.core.block_pool import FreeQueue
 from minicache.core.events import Event
 from minicache.core.request import Namespace
-from minicache.core.views import EngineView, NodeView, RequestView
+from minicache.core.views import CacheView, EngineView, NodeView, RequestView
 
 Packed = tuple[list[int], int, int, int, Namespace, str, int, int, int | None]
 
@@ -86,7 +86,19 @@ class Checkpoint:
     def restore(self) -> EngineView:
         """A view of its own, in that state."""
         view = EngineView(self.num_blocks, self.block_size)
+        self.fill(view)
+        return view
+
+    def fill(self, view: EngineView) -> None:
+        """Put a new view into that state."""
+        self.fill_cache(view)
         view.step = self.step
+        view.requests = {id: _unpack(packed) for id, packed in self.requests.items()}
+        view.waiting, view.running = list(self.waiting), list(self.running)
+        view.ended = dict(self.ended_log[: self.num_ended])
+
+    def fill_cache(self, view: CacheView) -> None:
+        """Put the part of a new view that is about the cache into that state."""
         view.free = FreeQueue(self.free)
         view.tables = {id: list(table) for id, table in self.tables.items()}
         view.hashes = dict(zip(self.hashed, self.hashes, strict=True))
@@ -94,10 +106,6 @@ class Checkpoint:
             view.copies.setdefault(hash, {})[block] = None
         view.nodes = {id: NodeView(*fields) for id, fields in self.nodes.items()}
         view.locks = dict(self.locks)
-        view.requests = {id: _unpack(packed) for id, packed in self.requests.items()}
-        view.waiting, view.running = list(self.waiting), list(self.running)
-        view.ended = dict(self.ended_log[: self.num_ended])
-        return view
 
 
 def _pack(request: RequestView) -> Packed:

@@ -10,19 +10,20 @@ from typing import Any
 from minicache.core import events as ev
 from minicache.core.events import Event
 from minicache.sim.errors import UnknownThing
+from minicache.sim.narration import Narration
 from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import listed, plural, short_hash
-from minicache.sim.rules import Rule, rule_of
+from minicache.sim.rules import Rule
+from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import show_tokens
 from minicache.sim.toml_table import suggestion
-from minicache.sim.transcript import narrate
+from minicache.sim.transcript import Line, new_narrator
 
 ABOUT_BLOCKS = ("blocks", "freed")
 TURNING_POINTS = (
     ev.RequestArrived,
     ev.RequestRejected,
-    ev.AdmissionFailed,
     ev.RequestAdmitted,
     ev.RequestPreempted,
     ev.RequestFinished,
@@ -72,35 +73,56 @@ class Explained:
         return {"subject": self.subject, "summary": self.summary, "accounts": accounts}
 
 
-def explain_event(timeline: Timeline, place: int) -> Explained:
-    """The event at `place`; raises `UnknownThing`."""
+def explain_event(timeline: Timeline, place: int, narration: Narration | None = None) -> Explained:
+    """The event at `place`; raises `UnknownThing`. A `narration` of the timeline that is there already saves time."""
     timeline.require(place)
-    *_, line = narrate(timeline, place)
-    account = Account(place, line.event.step, line.words, rule_of(line.event, line.narrator))
-    return Explained(f"event {place}", f"{type(line.event).__name__}, in step {line.event.step}.", [account])
+    line = (narration or Narration(timeline)).at(place)
+    return Explained(f"event {place}", f"{type(line.event).__name__}, in step {line.event.step}.", [_account(line)])
 
 
-def explain_request(timeline: Timeline, request: str, last: int | None = None) -> Explained:
+def _account(line: Line) -> Account:
+    return Account(line.place, line.event.step, line.words, line.rule)
+
+
+def explain_request(
+    timeline: Timeline, request: str, last: int | None = None, narration: Narration | None = None
+) -> Explained:
     """What became of a request up to place `last` and why its lookups found what they found; raises `UnknownThing`."""
     ids = dict.fromkeys(id for event in timeline.events if (id := getattr(event, "request", None)) is not None)
+    ids.pop(TAKEN_AWAY, None)
     if request not in ids:
         raise UnknownThing(f"this run has no request {request!r}{suggestion(request, ids) or ': it has ' + _few(ids)}")
-    accounts = []
-    lookup: Account | None = None
-    narrator = None
-    for line in narrate(timeline, last):
-        narrator, event = line.narrator, line.event
+    narration = narration or Narration(timeline)
+    accounts = [_account(line) for line in narration.lines(_turning_points(timeline, request, last))]
+    return Explained(f"request {request}", _state_of_request(_narrator_at(narration, last), request), accounts)
+
+
+def _turning_points(timeline: Timeline, request: str, last: int | None) -> list[int]:
+    """Of many lookups while it waits, the one that counted is told: the last before it is admitted."""
+    places: list[int] = []
+    lookup: int | None = None
+    shortage: tuple[int, int] | None = None
+    for place, event in enumerate(timeline.events if last is None else timeline.events[: last + 1]):
         if getattr(event, "request", None) != request:
             continue
-        if isinstance(event, ev.PrefixMatched):  # of many lookups while it waits, the one that counted is told
-            lookup = Account(line.place, event.step, line.words, rule_of(event, narrator))
+        if isinstance(event, ev.PrefixMatched):
+            lookup = place
+        elif isinstance(event, ev.AdmissionFailed):  # of many in a row, those are told that were short of other figures
+            if (event.needed, event.free) != shortage:
+                places.append(place)
+            shortage = event.needed, event.free
         elif isinstance(event, TURNING_POINTS):
             if isinstance(event, ev.RequestAdmitted) and lookup is not None:
-                accounts.append(lookup)
-            accounts.append(Account(line.place, event.step, line.words, rule_of(event, narrator)))
-    if lookup is not None and lookup not in accounts:
-        accounts.append(lookup)
-    return Explained(f"request {request}", _state_of_request(narrator, request), accounts)
+                places.append(lookup)
+                lookup, shortage = None, None
+            places.append(place)
+    return places if lookup is None else [*places, lookup]
+
+
+def _narrator_at(narration: Narration, last: int | None) -> Narrator:
+    """What is known after place `last`; before the first event that is nothing."""
+    place = len(narration.timeline) - 1 if last is None else last
+    return narration.at(place).narrator if place >= 0 else new_narrator(narration.timeline)
 
 
 def _few(ids: dict[str, None]) -> str:
@@ -108,38 +130,39 @@ def _few(ids: dict[str, None]) -> str:
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
-def _state_of_request(narrator: Narrator | None, id: str) -> str:
-    view = narrator and (narrator.requests.get(id) or narrator.ended.get(id))
-    if narrator is None or not view:
+def _state_of_request(narrator: Narrator, id: str) -> str:
+    view = narrator.requests.get(id) or narrator.ended.get(id)
+    if view is None:
         return f"{id} has not arrived, or was refused."
     said = len(view.tokens) - view.num_prompt_tokens
     found = "has not been admitted" if view.num_cached_tokens is None else f"hit {view.num_cached_tokens:,} of them"
+    times = {0: "was never preempted", 1: "was preempted once"}.get(
+        view.num_preemptions, f"was preempted {view.num_preemptions} times"
+    )
     blocks = len(narrator.tables.get(id, ()))
     holds = f" and holds {plural(blocks, 'block')}" if blocks else ""
     return (
-        f"{id} is {view.status}{holds}: it asked with {plural(view.num_prompt_tokens, 'token')}, {found}, was "
-        f"preempted {view.num_preemptions} times and has generated {said} of {view.max_tokens}."
+        f"{id} is {view.status}{holds}: it asked with {plural(view.num_prompt_tokens, 'token')}, {found}, "
+        f"{times} and has generated {said} of {view.max_tokens}."
     )
 
 
-def explain_block(timeline: Timeline, block: int, last: int | None = None) -> Explained:
+def explain_block(
+    timeline: Timeline, block: int, last: int | None = None, narration: Narration | None = None
+) -> Explained:
     """How a block stands at place `last` and all that happened to it until then; raises `UnknownThing`."""
-    if not 0 <= block < timeline.settings["num_blocks"]:
-        raise UnknownThing(
-            f"there is no block {block}: this pool has blocks 0 to {timeline.settings['num_blocks'] - 1}"
-        )
-    accounts = []
-    narrator: Narrator | None = None
-    for line in narrate(timeline, last):
-        narrator = line.narrator
-        if _concerns(line.event, block, narrator):
-            accounts.append(Account(line.place, line.event.step, line.words, rule_of(line.event, narrator)))
-    if narrator is None:
-        narrator = Narrator(timeline.settings["num_blocks"], timeline.settings["block_size"])
-    return Explained(f"block {block}", _state_of_block(narrator, block), accounts)
+    narration = narration or Narration(timeline)
+    num_blocks = _narrator_at(narration, last).num_blocks
+    if not 0 <= block < num_blocks:
+        raise UnknownThing(f"there is no block {block}: this pool has blocks 0 to {num_blocks - 1}")
+    end = len(timeline) if last is None else last + 1
+    start = max((place for place in timeline.rebases if place < end), default=0)  # since then it is this pool
+    places = [place for place in range(start, end) if _concerns(timeline.events[place], block)]
+    accounts = [_account(line) for line in narration.lines(places)]
+    return Explained(f"block {block}", _state_of_block(_narrator_at(narration, last), block), accounts)
 
 
-def _concerns(event: Event, block: int, narrator: Narrator) -> bool:
+def _concerns(event: Event, block: int) -> bool:
     return any(block in getattr(event, name, ()) for name in ABOUT_BLOCKS)
 
 

@@ -66,10 +66,10 @@ def _setting(text: str) -> tuple[Path, object]:
     if not exact:
         hint = suggestion(key, [*SETTABLE, *(full.split(".")[-1] for full in SETTABLE)])
         raise BadScenario(f"--set {text}: there is no key {key!r}{hint or ': there are ' + ', '.join(SETTABLE)}")
-    return SETTABLE[exact[0]], _value(value.strip())
+    return SETTABLE[exact[0]], read_value(value.strip())
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
     """A TOML value; what is none is a text, so that quotes can be left out."""
     try:
         return tomllib.loads(f"value = {text}")["value"]

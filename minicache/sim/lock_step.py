@@ -3,7 +3,7 @@
 The clock goes on by the longer of the two steps, so that requests arrive in the same step in both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,8 +68,9 @@ def run_both(scenario: Scenario) -> dict[Kind, Timeline]:
     return timelines
 
 
-def partings(timelines: dict[Kind, Timeline]) -> list[Parting]:
-    """Where the two part: for each request the first step in which they do, in order."""
+def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES) -> list[Parting]:
+    """Where the two part: for each request the first step in which they do, in order. `names` is what they are called:
+    two runs over the same kind of cache can be compared too."""
     hash_facts, radix_facts = (_facts(timelines[kind]) for kind in KINDS)
     found: dict[str, Parting] = {}
     for step, request in sorted({**hash_facts, **radix_facts}, key=lambda key: key[0]):  # stable: as they came
@@ -81,7 +82,7 @@ def partings(timelines: dict[Kind, Timeline]) -> list[Parting]:
         }
         name = pair["hash"].differs_from(pair["radix"])
         if name is not None:
-            each = [f"{NAMES[kind]} {facts.say(name, request)}" for kind, facts in pair.items()]
+            each = [f"{names[kind]} {facts.say(name, request)}" for kind, facts in pair.items()]
             why = {kind: " ".join(facts.words) for kind, facts in pair.items()}
             found[request] = Parting(step, request, f"In step {step} {each[0]}, {each[1]}.", why)
     return list(found.values())

@@ -67,12 +67,16 @@ def _difference(finding: Finding, radix: bool, block_size: int) -> str:
         return text
     same = ""
     if finding.same_behind and (block_size > 1 or 2 * finding.same_behind > finding.blocks_behind):
-        same = f", although {finding.same_behind:,} of them hold the same text"
+        hold = "holds" if finding.same_behind == 1 else "hold"
+        same = f", although {finding.same_behind:,} of them {hold} the same text"
+        if finding.blocks_behind == 1:
+            same = ", although it holds the same text"
     if radix:
         behind = plural(finding.blocks_behind, "token" if block_size == 1 else "block")
         return f"{text} The path in the tree parts there, so the {behind} behind it cannot be reused{same}."
-    behind = plural(finding.blocks_behind, "block")
-    return f"{text} Its hash is new, so the hashes of the {behind} behind it are new too{same}."
+    if finding.blocks_behind == 1:
+        return f"{text} Its hash is new, so the hash of the block behind it is new too{same}."
+    return f"{text} Its hash is new, so the hashes of the {finding.blocks_behind:,} blocks behind it are new too{same}."
 
 
 def _unknown(finding: Finding) -> str:

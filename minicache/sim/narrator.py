@@ -4,11 +4,13 @@ A narrator listens to a run from its first event on. `words.py` asks it for what
 """
 # ruff: noqa: N802 - a handler carries the name of its event type
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from minicache.core import events as ev
 from minicache.core.explain import Explanation, explain
 from minicache.core.history import History, Known
+from minicache.core.losses import Losses
 from minicache.core.views import EngineView
 
 
@@ -22,26 +24,34 @@ class Finding:
     here: int | None = None
     there: int | None = None
     waits: bool = False  # the other request waits too, so nobody is computing these tokens
+    lost: bool = False  # the block was not evicted for another's sake: the cache was reset, or it was never computed
     ended: str | None = None  # a request that said the next token last, so that nobody computed its KV
     same_behind: int = 0
     blocks_behind: int = 0
 
 
 class Narrator(EngineView):
-    """An `EngineView` that also remembers. `radix` says of which kind the cache is, once that can be told."""
+    """An `EngineView` that also remembers. `radix` says of which kind the cache is, once that can be told.
 
-    def __init__(self, num_blocks: int, block_size: int, modelled: bool = True) -> None:
+    A `quiet` one asks no lookup for its reason, which is what costs most: it reads what nobody will be told.
+    """
+
+    def __init__(self, num_blocks: int, block_size: int, modelled: bool = True, losses: Losses | None = None) -> None:
         super().__init__(num_blocks, block_size)
         self.modelled = modelled  # whether times are a cost model's
-        self.history = History(num_blocks, block_size)
+        self.start: float | None = (
+            0.0 if modelled else None
+        )  # a measured clock counts from anywhere: from the first event
+        self.quiet = False
+        self.history = History(num_blocks, block_size, losses=losses)
         self.published: dict[int, tuple[str, int]] = {}  # findable block -> who published it, as which of its blocks
         self.finding: Finding | None = None  # of the latest lookup
         self.radix = False
 
-    def rebase(self, num_blocks: int, block_size: int) -> "Narrator":
+    def rebase(self, num_blocks: int, block_size: int, losses: Losses | None = None) -> "Narrator":
         """One that goes on over an empty pool of another shape, and remembers the requests."""
-        other = Narrator(num_blocks, block_size, self.modelled)
-        for name in ("step", "requests", "waiting", "running", "ended", "radix"):
+        other = Narrator(num_blocks, block_size, self.modelled, losses)
+        for name in ("step", "requests", "waiting", "running", "ended", "radix", "quiet", "start"):
             setattr(other, name, getattr(self, name))
         other.history.known = self.history.known
         for known in other.history.known.values():
@@ -49,10 +59,17 @@ class Narrator(EngineView):
         return other
 
     def apply(self, event: ev.Event) -> None:
+        if self.start is None:
+            self.start = event.time
         super().apply(event)
-        self.history.apply(event)
-        if isinstance(event, ev.PrefixMatched):
-            self.radix = self.radix or event.tick > 0
+        if not isinstance(event, ev.PrefixMatched):
+            self.history.apply(event)
+            return
+        self.radix = self.radix or event.tick > 0
+        if self.quiet:  # a lookup changes nothing in a history but its own answer
+            self.finding = None
+        else:
+            self.history.apply(event)
             self.finding = self._find(event)
 
     __call__ = apply
@@ -83,7 +100,7 @@ class Narrator(EngineView):
             self.published.pop(block, None)
 
     def clock(self, time: float) -> str:
-        return f"{time:.3f} s{' (modelled)' if self.modelled else ''}"
+        return f"{time - (self.start or 0.0):.3f} s{' (modelled)' if self.modelled else ''}"
 
     # A lookup
 
@@ -92,6 +109,9 @@ class Narrator(EngineView):
         known = self.history.known[event.request]
         if found.reason == "unknown":
             return Finding(found, len(known.tokens), ended=self._ended_there(event.request, known))
+        if found.reason == "evicted":
+            loss = known.diagnosis.loss if known.diagnosis else None
+            return Finding(found, len(known.tokens), lost=loss is not None and loss.request is None)
         if found.reason == "not_computed" and found.other in self.waiting:
             computing = self._who_computes(event.request, known)
             if computing is None:
@@ -140,9 +160,14 @@ class Narrator(EngineView):
 
     # The pool
 
+    def holders(self, blocks: Collection[int]) -> list[str]:
+        """The requests whose block tables name any of `blocks`, in order of admission."""
+        wanted = frozenset(blocks)
+        return [request for request, table in self.tables.items() if not wanted.isdisjoint(table)]
+
     def owners(self, block: int) -> list[str]:
         """The requests whose block tables name `block`, in order of admission."""
-        return [request for request, table in self.tables.items() if block in table]
+        return self.holders([block])
 
     def node_of(self, block: int) -> int | None:
         """The radix node that has `block`."""

@@ -33,7 +33,11 @@ class Redactor:
         changes: dict[str, Any] = {}
         if isinstance(event, ev.RequestArrived):
             self._tokens[event.request], self._last[event.request] = [], b""
-            changes = {"tokens": self._extend(event.request, event.tokens), "namespace": self._space(event.namespace)}
+            changes = {
+                "tokens": self._extend(event.request, event.tokens),
+                "namespace": self._space(event.namespace),
+                "stop_tokens": tuple(map(self._alone, event.stop_tokens)),
+            }
         elif isinstance(event, ev.TokensSampled):
             changes = {"tokens": self._extend(event.request, event.tokens)}
         elif isinstance(event, ev.BlocksPublished):
@@ -54,6 +58,9 @@ class Redactor:
 
     def _hash(self, data: bytes, size: int = 16) -> bytes:
         return hashlib.blake2b(data, digest_size=size, key=self._key).digest()
+
+    def _alone(self, token: int) -> int:
+        return FIRST_REDACTED_TOKEN + int.from_bytes(self._hash(b"stop" + token.to_bytes(8, "little"))[:5], "little")
 
     def _extend(self, request: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
         known, last = self._tokens[request], self._last[request]

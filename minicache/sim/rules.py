@@ -1,14 +1,15 @@
 """By which rule something happened, what would have made it different, and which function of the core decided.
 
 One entry for each event type; for a lookup, one for each reason why it ended. The words may name the request, the other
-request and the token in question.
+request and the token in question; where they need the figures of the event, they are in `otherwise.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from minicache.core import events as ev
 from minicache.sim.lookup_words import differs_inside
 from minicache.sim.narrator import Finding, Narrator
+from minicache.sim.otherwise import otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ LOOKUP = {"hash": "core/hash_chain_cache.py HashChainCache.lookup", "radix": "co
 LOOKUPS: dict[str, tuple[str, str]] = {
     "difference": (
         "nothing behind a difference",
-        "Had {request} gone on as {other} does, it would have found more: move what differs behind what is shared.",
+        "Had {request} gone on as {other} does, it could have found more: move what differs behind what is shared.",
     ),
     "ends": (
         "full blocks only",
@@ -36,9 +37,19 @@ LOOKUPS: dict[str, tuple[str, str]] = {
         "least recently used first",
         "With more blocks in the pool, or had {request} come before step {step}, it would still have been there.",
     ),
+    "evicted_from_the_tree": (
+        "leaves first, in the strategy's order",
+        "With more blocks in the pool, or had {request} come before step {step}, it would still have been there.",
+    ),
+    "lost": ("what is lost is computed again", "Had that not happened, the block would still have been there."),
     "not_computed": (
         "computed KV only",
-        "Had {request} come a step later, or were KV published when it is scheduled (publish_at), it would be found.",
+        "Had {request} come when {other} had got so far, it would have found it.",
+    ),
+    "not_computed_in_the_tree": (
+        "computed KV only",
+        "Had {request} come when {other} had got so far, it would have found it; so it would if KV were published when "
+        "it is scheduled, as the hash chain can (publish_at).",
     ),
     "not_published": (
         "output is published late",
@@ -50,7 +61,7 @@ LOOKUPS: dict[str, tuple[str, str]] = {
     ),
     "unknown": (
         "somebody must be first",
-        "Had an earlier request begun with the same block, it would have been found.",
+        "Had an earlier request {begun} with the same {unit}, it would have been found.",
     ),
     "last_generated": (
         "the last generated token has no KV",
@@ -190,7 +201,18 @@ EVENTS: dict[type[ev.Event], Rule] = {
         f"{RADIX}.publish",
     ),
 }
-IN_THE_TREE = {ev.BlocksPublished: f"{RADIX}.publish", ev.BlocksReleased: f"{PAGED}.release"}
+IN_THE_TREE: dict[type[ev.Event], Rule] = {
+    ev.BlocksPublished: Rule(
+        "computed KV only",
+        "Until it is published, nobody else can find it; a block that is not full is published when it is.",
+        f"{RADIX}.publish",
+    ),
+    ev.BlocksReleased: Rule(
+        "what the tree has stays",
+        "Blocks that were never published would have gone back to the free queue, and what they held been lost.",
+        f"{RADIX}._let_go",
+    ),
+}
 
 
 def rule_of(event: ev.Event, narrator: Narrator) -> Rule:
@@ -198,23 +220,41 @@ def rule_of(event: ev.Event, narrator: Narrator) -> Rule:
     if isinstance(event, ev.PrefixMatched):
         assert narrator.finding is not None
         return lookup_rule(narrator.finding, narrator.radix, narrator.block_size)
-    rule = EVENTS[type(event)]
-    if narrator.radix and type(event) in IN_THE_TREE:
-        return Rule(rule.name, rule.otherwise, IN_THE_TREE[type(event)])
-    return rule
+    rule = (narrator.radix and IN_THE_TREE.get(type(event))) or EVENTS[type(event)]
+    words = otherwise(event, narrator)
+    return rule if words is None else replace(rule, otherwise=words)
 
 
 def lookup_rule(finding: Finding, radix: bool, block_size: int) -> Rule:
     """The rule by which a lookup found no more."""
     found = finding.explanation
-    reason: str = "ends" if differs_inside(finding) and block_size > 1 else found.reason
-    if finding.ended is not None:
-        reason = "last_generated"
-    if finding.waits:
-        reason = "unknown"
+    reason = _reason(finding, radix, block_size)
     if reason == "last_token" and block_size == 1:
-        name, otherwise = "one token must be computed", "Nothing: more than all but one token can never be found."
+        name, words = "one token must be computed", "Nothing: more than all but one token can never be found."
     else:
         name, text = LOOKUPS[reason]
-        otherwise = text.format(request=found.request, other=found.other or finding.ended, step=found.step)
-    return Rule(name, otherwise, LOOKUP["radix" if radix else "hash"])
+        parts = {
+            "request": found.request,
+            "other": found.other or finding.ended,
+            "step": found.step,
+            "begun": "gone on" if found.num_tokens else "begun",
+            "unit": "token" if block_size == 1 else "block",
+        }
+        words = text.format(**parts)
+    return Rule(name, words, LOOKUP["radix" if radix else "hash"])
+
+
+def _reason(finding: Finding, radix: bool, block_size: int) -> str:
+    """The key of `LOOKUPS`."""
+    reason = finding.explanation.reason
+    if finding.ended is not None:
+        return "last_generated"
+    if finding.waits:
+        return "unknown"
+    if finding.lost:
+        return "lost"
+    if differs_inside(finding) and block_size > 1:
+        return "ends"
+    if radix:
+        return {"evicted": "evicted_from_the_tree", "not_computed": "not_computed_in_the_tree"}.get(reason, reason)
+    return reason

@@ -11,7 +11,7 @@ A request with `count = 50` is fifty requests, `every` seconds apart; `{n}` in i
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from minicache.core import Adapter, Namespace, SchedulerConfig
@@ -24,6 +24,9 @@ from minicache.sim.scenario import GROUPS, KINDS, CacheSettings, Expect, Kind, R
 from minicache.sim.toml_table import Document, Path, Table
 
 DEFAULT_TOKENS = 8192  # what a pool holds that nobody sized
+MAX_TOKENS = 1 << 21  # in a pool: each block costs the simulator a few hundred bytes
+MAX_REQUESTS = 100_000
+PROFILES = ("vllm", "sglang")
 SCHEDULER_FIELDS = {item.name: item for item in fields(SchedulerConfig)}
 
 
@@ -81,12 +84,17 @@ def _cache(table: Table, default: CacheSettings) -> CacheSettings:
     block_size = table.integer("block_size", default.block_size, 1)
     capacity = default.capacity if default.num_blocks else DEFAULT_TOKENS
     num_blocks = table.integer("num_blocks", capacity // block_size + 1, 2)
+    if (num_blocks - 1) * block_size > MAX_TOKENS:
+        given = [name for name in ("num_blocks", "block_size") if name in table]
+        key = max(given, key=table.is_overridden, default="block_size")
+        held = f"{num_blocks - 1:,} blocks of {block_size:,} hold {(num_blocks - 1) * block_size:,} tokens"
+        table.fail(key, f"{held}, and a simulated pool at most {MAX_TOKENS:,}")
     return CacheSettings(default.kind, block_size, num_blocks, table.choice("strategy", STRATEGIES, default.strategy))
 
 
 def _schedulers(table: Table) -> dict[Kind, SchedulerConfig]:
     """Without a profile each cache has its own engine's scheduler; with one both have that."""
-    given = table.choice("profile", ("vllm", "sglang", ""), "")
+    given = table.choice("profile", PROFILES) if "profile" in table else ""
     changes = {}
     table.allow(SCHEDULER_FIELDS)
     for name in SCHEDULER_FIELDS:
@@ -120,6 +128,8 @@ def _require_policy(table: Table, config: SchedulerConfig) -> None:
 def _requests(table: Table) -> list[RequestSpec]:
     """The request of this table, or as many as its `count` says."""
     count, every = table.integer("count", 1, 1), table.number("every", 0.0)
+    if count > MAX_REQUESTS:
+        table.fail("count", f"must be at most {MAX_REQUESTS:,}, not {count:,}")
     spec = RequestSpec(
         id=table.text("id"),
         prompt=tuple(_part(part) for part in table.tables("prompt", "a list of parts, as { text = … }")),
@@ -163,8 +173,6 @@ def _numbered(spec: RequestSpec, n: int, at: float) -> RequestSpec:
     space = spec.namespace
     namespace = Namespace(space.adapter, fill(space.salt) if space.salt else None, tuple(map(fill, space.extra)))
     after = fill(spec.after) if spec.after else None
-    from dataclasses import replace
-
     return replace(spec, id=fill(spec.id), prompt=tuple(parts), at=at, namespace=namespace, after=after)
 
 
@@ -182,7 +190,7 @@ def _part(table: Table) -> Part:
             part = OutputOf(table.text("output_of"), table.integer("drop", 0))
         case _:
             tokens = table.get("tokens", list, "a list of token ids (or give text, segment or output_of)")
-            if not all(isinstance(token, int) and 0 <= token < 1 << 64 for token in tokens):
+            if not all(type(token) is int and 0 <= token < 1 << 64 for token in tokens):
                 table.fail("tokens", "must be non-negative integers below 2**64")
             part = Tokens(tuple(tokens))
     table.done()

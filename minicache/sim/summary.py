@@ -4,7 +4,7 @@
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from minicache.core import events as ev
 from minicache.core.hit_rate import DEFINITIONS, LastPrefillHitRate, Lookup, RecentHitRate
@@ -21,7 +21,7 @@ RATES: dict[str, str] = {
 @dataclass(slots=True)
 class RequestFigures:
     """One request: `tokens` of its prompt, of which `cached_tokens` were found at its first admission, where the match
-    ended because of `end`. `ttft` and `seconds` are modelled, from its arrival on."""
+    ended because of `end`. `ttft` and `seconds` count from its arrival on, on the run's clock."""
 
     id: str
     tokens: int
@@ -35,7 +35,8 @@ class RequestFigures:
     seconds: float | None = None
     outcome: str = "unfinished"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, clock: str = "modelled") -> dict[str, Any]:
+        """`clock` says what the times are: modelled or measured."""
         return {
             "id": self.id,
             "tokens": self.tokens,
@@ -45,31 +46,35 @@ class RequestFigures:
             "output_tokens": self.output_tokens,
             "preemptions": self.preemptions,
             "outcome": self.outcome,
-            "modelled_ttft_s": self.ttft,
-            "modelled_seconds": self.seconds,
+            f"{clock}_ttft_s": self.ttft,
+            f"{clock}_seconds": self.seconds,
         }
 
 
 @dataclass
 class Summary(View):
-    """A sink: folds events into figures."""
+    """A sink: folds events into figures. `clock` says what the times are: modelled, or measured by a real run."""
 
     block_size: int
+    clock: Literal["modelled", "measured"] = "modelled"
     requests: dict[str, RequestFigures] = field(default_factory=dict)
     totals: Counter[str] = field(default_factory=Counter)
     lookups: list[Lookup] = field(default_factory=list)
+    start: float = 0.0  # when the first event was, on a measured clock, which counts from anywhere
     now: float = 0.0
 
     def __post_init__(self) -> None:
         self._recent, self._last = RecentHitRate(), LastPrefillHitRate()
         self._ends: dict[str, str] = {}
         self._lengths: dict[str, int] = {}
-        self._waiting = 0
+        self._waiting: set[str] = set()
         self._held: Counter[int] = Counter()  # block -> block tables that name it
         self._tables: dict[str, list[int]] = {}
         self._step = (0, 0, 0, 0)  # of this step: admissions, tokens looked up, found; prompt tokens computed
 
     def apply(self, event: ev.Event) -> None:
+        if not self.totals["events"] and self.clock == "measured":
+            self.start = event.time
         self.totals["events"] += 1
         self.now = event.time
         super().apply(event)
@@ -78,6 +83,7 @@ class Summary(View):
 
     def on_StepStarted(self, event: ev.StepStarted) -> None:
         self.totals["steps"] += 1
+        self._step = (0, 0, 0, 0)  # what a step before it left that failed
 
     def on_StepFinished(self, event: ev.StepFinished) -> None:
         admitted, queries, hits, computed = self._step
@@ -88,14 +94,14 @@ class Summary(View):
     def on_RequestArrived(self, event: ev.RequestArrived) -> None:
         self.requests[event.request] = RequestFigures(event.request, len(event.tokens), event.arrival)
         self._lengths[event.request] = len(event.tokens)
-        self._queue(1)
+        self._queue(event.request)
 
     def on_RequestRejected(self, event: ev.RequestRejected) -> None:
         self.totals["rejected"] += 1
 
-    def _queue(self, change: int) -> None:
-        self._waiting += change
-        self.totals["max_waiting"] = max(self.totals["max_waiting"], self._waiting)
+    def _queue(self, request: str) -> None:
+        self._waiting.add(request)
+        self.totals["max_waiting"] = max(self.totals["max_waiting"], len(self._waiting))
 
     def on_PrefixMatched(self, event: ev.PrefixMatched) -> None:
         self._ends[event.request] = event.end
@@ -104,7 +110,7 @@ class Summary(View):
         self.totals["admission_failures"] += 1
 
     def on_RequestAdmitted(self, event: ev.RequestAdmitted) -> None:
-        self._queue(-1)
+        self._waiting.discard(event.request)
         if event.resumed:
             return
         request = self.requests[event.request]
@@ -133,7 +139,7 @@ class Summary(View):
     def on_RequestPreempted(self, event: ev.RequestPreempted) -> None:
         self.requests[event.request].preemptions += 1
         self.totals["preemptions"] += 1
-        self._queue(1)
+        self._queue(event.request)
 
     def on_RequestFinished(self, event: ev.RequestFinished) -> None:
         request = self.requests[event.request]
@@ -142,6 +148,7 @@ class Summary(View):
 
     def on_RequestAborted(self, event: ev.RequestAborted) -> None:
         self.requests[event.request].outcome = "aborted"
+        self._waiting.discard(event.request)
 
     def _hold(self, request: str, blocks: tuple[int, ...]) -> None:
         self._tables.setdefault(request, []).extend(blocks)
@@ -202,6 +209,11 @@ class Summary(View):
     def cached_tokens(self) -> int:
         return sum(request.cached_tokens or 0 for request in self.requests.values())
 
+    @property
+    def seconds(self) -> float:
+        """From the beginning of the run to its last event."""
+        return self.now - self.start
+
     def to_json(self) -> dict[str, Any]:
         ttfts = [request.ttft for request in self.requests.values() if request.ttft is not None]
         return {
@@ -212,8 +224,8 @@ class Summary(View):
             "hit_rates": [
                 {"name": name, "value": value, "definition": RATES[name]} for name, value in self.hit_rates.items()
             ],
-            "modelled_seconds": self.now,
-            "modelled_ttft_s": {
+            f"{self.clock}_seconds": self.seconds,
+            f"{self.clock}_ttft_s": {
                 "median": statistics.median(ttfts) if ttfts else None,
                 "max": max(ttfts, default=None),
             },

@@ -23,6 +23,7 @@ from minicache.sim.breakpoint import Breakpoint
 from minicache.sim.checkpoint import Checkpoint, RecordingView
 from minicache.sim.collection import no_collection
 from minicache.sim.errors import UnknownThing
+from minicache.sim.narrator import Narrator
 from minicache.sim.scenario import Kind, Scenario
 from minicache.sim.simulator import Simulator
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from minicache.sim.fork import Change
 
 WORK = 2000  # folding from a checkpoint takes at most about this many events, or as much work with blocks
+MAX_BLOCKS = 1 << 22  # of a recorded pool: a view of it takes a few hundred bytes a block
 BLOCKS_PER_EVENT = 8  # so many blocks in an event are as much work as another event
 
 
@@ -89,16 +91,17 @@ class Timeline:
         """Read a recorded log (see `core/event_log.py`). Raises `BadLog` naming file and line."""
         try:
             header, events = read_log(lines)
-            missing = [name for name in ("num_blocks", "block_size") if not isinstance(header.get(name), int)]
-            if missing:
-                raise BadLog(f"line 1: the header has no {' and no '.join(missing)}")
+            _require_shape(header)
             timeline = cls(header["num_blocks"], header["block_size"], header)
             timeline.kind = "radix" if header.get("cache") == "radix" else "hash"
+            narrator = Narrator(header["num_blocks"], header["block_size"])  # it remembers more than a view, so it
+            narrator.quiet = True  # finds events that do not follow from those before them where a view finds nothing
             for number, event in enumerate(events):
                 if event.seq != number:
                     raise BadLog(
                         f"line {number + 2}: event {event.seq} stands where {number} should: events are missing"
                     )
+                narrator.apply(event)
                 timeline.add(event)
         except BadLog as error:
             raise BadLog(f"{source}, {error}") from None
@@ -113,6 +116,11 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self.events)
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether its times are a cost model's; else they were measured."""
+        return str(self.settings.get("clock", "")).startswith("modelled")
 
     # Recording
 
@@ -143,6 +151,18 @@ class Timeline:
         self._places.append(len(self.events) - 1)
         self._checkpoints.append(Checkpoint.of(self._view))
         self._work = 0.0
+
+    @property
+    def num_checkpoints(self) -> int:
+        return len(self._checkpoints)
+
+    def checkpoint_at(self, index: int) -> tuple[int, Checkpoint]:
+        """The place of a checkpoint, and the checkpoint: what the recording knew after the event at that place."""
+        return self._places[index], self._checkpoints[index]
+
+    def checkpoint_before(self, place: int) -> int:
+        """The index of the last checkpoint before the event at `place`."""
+        return bisect_left(self._places, place) - 1
 
     def rebase(self, num_blocks: int, block_size: int) -> None:
         """Go on with an empty pool of another shape, which no event tells. Nobody may hold a block."""
@@ -239,3 +259,13 @@ class Timeline:
     def completed_steps(self, place: int) -> int:
         """Steps that are over at `place`: a fork begins behind the last of them."""
         return bisect_right(self._kinds.get("StepFinished", array("q")), place)
+
+
+def _require_shape(header: Mapping[str, Any]) -> None:
+    """Raises `BadLog` for a header without a pool that can be."""
+    for name, least in (("num_blocks", 2), ("block_size", 1)):
+        value = header.get(name)
+        if value is None:
+            raise BadLog(f"line 1: the header has no {name}")
+        if type(value) is not int or not least <= value <= MAX_BLOCKS:
+            raise BadLog(f"line 1: {name} must be an integer from {least} to {MAX_BLOCKS:,}, not {value!r}")

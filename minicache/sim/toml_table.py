@@ -123,6 +123,10 @@ class Table:
     def line(self) -> int:
         return self.document.line(self.path)
 
+    def is_overridden(self, key: str) -> bool:
+        """Whether `--set` gave its value."""
+        return (*self.path, key) in self.document.overridden
+
     def fail(self, key: str, message: str) -> NoReturn:
         self.document.fail((*self.path, key) if key else self.path, message)
 

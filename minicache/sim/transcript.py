@@ -1,39 +1,65 @@
 """The plain transcript: a run in sentences, one event after the other. What a screen shows is in it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from minicache.core.events import Event
+from minicache.core.events import Event, StepFinished, StepStarted
+from minicache.core.losses import Losses
 from minicache.sim.narrator import Narrator
+from minicache.sim.rules import Rule, rule_of
+from minicache.sim.state_words import CHANGES_FINDABLE, state_words
 from minicache.sim.timeline import Timeline
 from minicache.sim.words import tell
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An event, its sentence, and what was known when it was told."""
+    """An event, its sentence, and the rule behind it."""
 
     place: int
     event: Event
     words: str
-    narrator: Narrator
+    rule: Rule
+    _narrator: Callable[[], Narrator] = field(repr=False, compare=False)
+
+    @property
+    def narrator(self) -> Narrator:
+        """What was known when it was told: to be read, not to be changed, and before the next line is asked for."""
+        return self._narrator()
+
+
+def tell_line(place: int, event: Event, narrator: Narrator, again: Callable[[], Narrator] | None = None) -> Line:
+    """Let the narrator take the event, and tell it. `again` gives the narrator as it is now at any time; without it the
+    line has this narrator, wherever that has gone."""
+    narrator.apply(event)
+    return Line(place, event, tell(narrator, event), rule_of(event, narrator), again or (lambda: narrator))
+
+
+def new_narrator(timeline: Timeline, losses: Losses | None = None) -> Narrator:
+    """One that stands before the first event."""
+    settings = timeline.settings
+    return Narrator(settings["num_blocks"], settings["block_size"], timeline.is_modelled, losses)
 
 
 def narrate(timeline: Timeline, last: int | None = None) -> Iterator[Line]:
     """Every event up to place `last` with its sentence. The narrator is the same object at every line and goes on."""
-    settings = timeline.settings
-    modelled = str(settings.get("clock", "")).startswith("modelled")
-    narrator = Narrator(settings["num_blocks"], settings["block_size"], modelled)
+    narrator = new_narrator(timeline)
     for place, event in enumerate(timeline.events if last is None else timeline.events[: last + 1]):
         if place in timeline.rebases:
             narrator = narrator.rebase(*timeline.rebases[place])
-        narrator.apply(event)
-        yield Line(place, event, tell(narrator, event), narrator)
+        yield tell_line(place, event, narrator)
 
 
 def transcript(timeline: Timeline) -> Iterator[str]:
-    """Lines of text: the number of the event, the sentence; an empty line before every step."""
+    """Lines of text: the number of the event, the sentence; an empty line before every step, and behind it how things
+    stand, without a number. What can be found is told when it has changed."""
+    changed = False
     for line in narrate(timeline):
-        if type(line.event).__name__ == "StepStarted":
+        if isinstance(line.event, StepStarted):
             yield ""
         yield f"{line.place:>4}  {line.words}"
+        changed = changed or isinstance(line.event, CHANGES_FINDABLE)
+        if isinstance(line.event, StepFinished):
+            for words in state_words(line.narrator, changed, timeline.hit_rate(line.place)):
+                yield f"      {words}"
+            changed = False

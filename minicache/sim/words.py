@@ -71,9 +71,11 @@ def on_QueueReordered(narrator: Narrator, event: ev.QueueReordered) -> str:
 
 
 def on_AdmissionFailed(narrator: Narrator, event: ev.AdmissionFailed) -> str:
+    own = -(-len(narrator.requests[event.request].tokens) // narrator.block_size)
+    reserve = ", a reserve for outputs included," if event.needed > own else ""
     return (
-        f"{event.request} does not fit: it needs {plural(event.needed, 'block')} and {event.free:,} could be had. It "
-        "stays at the head of the queue, and nobody overtakes it."
+        f"{event.request} does not fit: it needs {plural(event.needed, 'block')}{reserve} and {event.free:,} could be "
+        "had. It stays at the head of the queue, and nobody overtakes it."
     )
 
 
@@ -132,14 +134,15 @@ def on_PrefixMatched(narrator: Narrator, event: ev.PrefixMatched) -> str:
 
 
 def on_BlocksAdopted(narrator: Narrator, event: ev.BlocksAdopted) -> str:
-    others = dict.fromkeys(o for block in event.blocks for o in narrator.owners(block) if o != event.request)
+    others = [id for id in narrator.holders(event.blocks) if id != event.request]
     shared = f", which it shares with {listed(others)}" if others else "; nobody else holds them now"
     return f"{event.request} adopts {plural(len(event.blocks), 'cached block')}: {block_ranges(event.blocks)}{shared}."
 
 
 def on_BlocksAllocated(narrator: Narrator, event: ev.BlocksAllocated) -> str:
     if event.request == TAKEN_AWAY:
-        return f"{plural(len(event.blocks), 'block')} are taken out of the pool: {block_ranges(event.blocks)}."
+        be = "is" if len(event.blocks) == 1 else "are"
+        return f"{plural(len(event.blocks), 'block')} {be} taken out of the pool: {block_ranges(event.blocks)}."
     return (
         f"{event.request} takes {plural(len(event.blocks), 'fresh block')} from the head of the free queue: "
         f"{block_ranges(event.blocks)}."
@@ -169,14 +172,17 @@ def on_BlocksReleased(narrator: Narrator, event: ev.BlocksReleased) -> str:
     findable = [block for block in event.freed if block in narrator.hashes]
     parts = []
     if empty:
-        parts.append(f"{block_ranges(empty)} hold nothing findable and go to the head of the free queue")
+        do = "holds nothing findable and goes" if len(empty) == 1 else "hold nothing findable and go"
+        parts.append(f"{named_blocks(empty)} {do} to the head of the free queue")
     if findable:
-        parts.append(f"{block_ranges(findable)} stay findable and go to its tail, last block first")
+        do = "stays findable and goes" if len(findable) == 1 else "stay findable and go"
+        order = "" if len(findable) == 1 else ", last block first"
+        parts.append(f"{named_blocks(findable)} {do} to the tail of the free queue{order}")
     kept = len(event.blocks) - len(event.freed)
     if kept and narrator.radix:
-        parts.append(f"{plural(kept, 'block')} stay in the tree")
+        parts.append(f"{plural(kept, 'block')} {'stays' if kept == 1 else 'stay'} in the tree")
     elif kept:
-        parts.append(f"{plural(kept, 'block')} are still held by others")
+        parts.append(f"{plural(kept, 'block')} {'is' if kept == 1 else 'are'} still held by others")
     return f"{event.request} gives back its {plural(len(event.blocks), 'block')}: {'; '.join(parts)}."
 
 
@@ -185,8 +191,9 @@ def on_BlocksUnpublished(narrator: Narrator, event: ev.BlocksUnpublished) -> str
 
 
 def on_BlocksEvicted(narrator: Narrator, event: ev.BlocksEvicted) -> str:
-    be = "is" if len(event.blocks) == 1 else "are"
-    return f"{named_blocks(event.blocks).capitalize()} {be} evicted: {event.why}. What they held can be found no more."
+    be, it = ("is", "it") if len(event.blocks) == 1 else ("are", "they")
+    blocks = named_blocks(event.blocks).capitalize()
+    return f"{blocks} {be} evicted: {event.why}. What {it} held can be found no more."
 
 
 def on_NodesEvicted(narrator: Narrator, event: ev.NodesEvicted) -> str:
@@ -220,6 +227,11 @@ def on_PathInserted(narrator: Narrator, event: ev.PathInserted) -> str:
     length = sum(len(narrator.nodes[id].tokens) for id in path)
     way = " → ".join(str(id) for id in reversed(path))
     along = f"node {way}, which was" if len(path) == 1 else f"nodes {way}, which were"
+    if length < event.start:  # SGLang's cache inserts a prompt once more behind the whole, with a priority of its own
+        return (
+            f"The prompt of {event.request} alone, {plural(length, 'token')} along {along} used just now, gets "
+            f"priority {event.priority}: eviction by priority spares prompts longer than answers."
+        )
     return f"The first {plural(length, 'token')} of {event.request} are in the tree, along {along} used just now."
 
 

@@ -84,7 +84,7 @@ def test_an_unknown_strategy_is_answered_with_the_names():
 
 # Making a request
 
-NO_TOKENS = [[1, -1], [1, 1.0], [1, "2"], [None], [1 << 64], None, 5, "abc", [[1]]]
+NO_TOKENS = [[1, -1], [1, True], [1, 1.0], [1, "2"], [None], [1 << 64], None, 5, "abc", [[1]]]
 
 
 @pytest.mark.parametrize("tokens", NO_TOKENS, ids=repr)

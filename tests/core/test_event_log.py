@@ -7,7 +7,7 @@ import pytest
 
 from minicache.core import Adapter, EventStream, Namespace
 from minicache.core import events as ev
-from minicache.core.event_log import SCHEMA_VERSION, BadLog, LogWriter, read_log
+from minicache.core.event_log import SCHEMA_VERSION, BadLog, LogWriter, from_json, read_log, to_json
 from tests.core.world import random_history
 
 NAMESPACE = Namespace(Adapter("name", "/päth", "digest"), "salt", ("x", "y"))
@@ -116,3 +116,33 @@ def test_a_broken_line_is_named_and_those_before_it_are_read(line):
 
 def test_a_bad_log_is_a_value_error():
     assert issubclass(BadLog, ValueError)
+
+
+WRONG = [None, True, -1, 1.5, "x", "zz", [], [1], ["a"], [None], [-1], [1 << 64], {}, {"adapter": 1}, float("nan")]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_a_field_of_another_type_is_refused_by_name_or_read(event):
+    """Whatever stands in a log, it is an event that could have been written, or one sentence that names the key."""
+    record = json.loads(json.dumps(to_json(event)))
+    refused: list[tuple[str, str]] = []
+    for name in record:
+        for value in WRONG:
+            try:
+                read = from_json(record | {name: value})
+            except BadLog as error:
+                refused.append((name, str(error)))
+                continue
+            assert from_json(json.loads(json.dumps(to_json(read)))) == read
+    assert len(refused) > 3 * len(WRONG)
+    assert {name for name, message in refused if message.endswith("not True")} >= {"seq", "step", "time"}
+    for name, message in refused:
+        assert f"{name} must be" in message or (name == "type" and "there is no type" in message)
+        assert "\n" not in message
+
+
+def test_a_field_that_is_missing_is_named():
+    record = to_json(EVENTS[1])
+    for name in set(record) - {"type"}:
+        with pytest.raises(BadLog, match=f"RequestArrived: the key '{name}' is missing"):
+            from_json({key: value for key, value in record.items() if key != name})

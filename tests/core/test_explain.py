@@ -68,6 +68,16 @@ def test_the_nearest_request_is_compared(world: World) -> None:
     assert world.serve("r", [*range(10), 99, 98, 97]).other == "near"
 
 
+def test_who_waits_is_no_comparison() -> None:
+    """What was never admitted was never in the cache, however much it has in common."""
+    world = World("radix", max_num_batched_tokens=100)
+    world.serve("served", [*range(5), 90, 91, 92])
+    looked_up = world.add("r", [*range(7), 80, 81, 82])
+    world.add("waits", [*range(6), 70, 71, 72])
+    world.step()
+    assert explain(looked_up, world.history).other == "served"
+
+
 def test_other_request_ends_in_the_middle_of_a_block(world: World) -> None:
     world.serve("r1", list(range(6)))
     found = world.serve("r2", list(range(12)))

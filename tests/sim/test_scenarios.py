@@ -96,6 +96,27 @@ def test_both_caches_part_where_one_publishes_earlier():
     assert "which has not computed it yet" in found[0].why["radix"]
 
 
+def test_the_article_on_radix_attention_step_by_step():
+    """Who goes for whom, as in its nine pictures."""
+    timeline = Timeline.record(find_scenario("sglang-article"))
+    gone: dict[str, list[str]] = {}
+    published: dict[int, str] = {}
+    for event in timeline.events:
+        match type(event).__name__:
+            case "BlocksPublished":
+                published[event.node] = event.request
+            case "NodeSplit":
+                published[event.upper] = "shared"
+            case "NodesEvicted":
+                gone.setdefault(event.request.rstrip("123"), []).extend(published[node] for node in event.nodes)
+    assert list(gone) == ["chat2-turn", "chat1-turn", "more-answers"]
+    assert gone["chat2-turn"] == ["chat1-turn2"] * 2, "the latest turn of chat 1 goes for chat 2"
+    assert gone["chat1-turn"] == ["chat2-turn2"] * 2 + ["chat2-turn1"] * 2, "all of chat 2 goes for chat 1"
+    assert set(gone["more-answers"]) == {"few-shot1", "few-shot2", "few-shot3", "chat1-turn3"}
+    kept = {published[node] for node in timeline.at(len(timeline) - 1).nodes}
+    assert {"shared", "few-shot3", "chat1-turn1"} <= kept, "the path of the question that is sampled stays"
+
+
 def test_the_design_page_of_vllm_step_by_step():
     """V22 of the specification, queue by queue."""
     timeline = Timeline.record(find_scenario("vllm-design-page"))

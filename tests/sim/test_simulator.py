@@ -1,6 +1,6 @@
 """The simulator is the engine's loop: deterministic, truthful about its events, and equal to the engine's cache."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import groupby
 
 import pytest
@@ -11,6 +11,7 @@ from minicache.core.views import EngineView
 from minicache.sim.cost_model import DEVICES, MODELS, CostModel
 from minicache.sim.errors import Stuck
 from minicache.sim.library import find_scenario
+from minicache.sim.narration import Narration
 from minicache.sim.redact import redacted
 from minicache.sim.simulator import Simulator, build_cache
 from minicache.sim.summary import LAST_PREFILL, RECENT, Summary
@@ -128,6 +129,46 @@ def test_redaction_keeps_the_story_and_hides_the_text():
     assert "Block 0 differs from user1's at token 13: a redacted token" in lookups[0]
     assert hidden.events != redacted(timeline).events, "each time with another key"
     assert hidden.scenario is None
+
+
+def test_redaction_hides_stop_tokens():
+    scenario = find_scenario("tail-first")
+    stop = (ord("x"), ord("y"))
+    scenario = replace(scenario, requests=tuple(replace(spec, stop_tokens=stop) for spec in scenario.requests))
+    arrived = redacted(Timeline.record(scenario)).events[0]
+    assert len(arrived.stop_tokens) == 2
+    assert min(arrived.stop_tokens) >= 1 << 40
+
+
+def test_a_measured_clock_counts_from_the_first_event(monkeypatch):
+    monkeypatch.setattr("minicache.sim.timeline.WORK", 10)
+    timeline = Timeline.record(find_scenario("tail-first"))
+    measured = Timeline(timeline.settings["num_blocks"], timeline.settings["block_size"])
+    for event in timeline.events:
+        measured.add(event)
+        object.__setattr__(event, "time", event.time + 1000.0)
+    assert next(line.words for line in narrate(measured) if "begins" in line.words).startswith(
+        "Step 1 begins at 0.000 s:"
+    )
+    last = len(measured) - 1
+    assert Narration(measured).at(last).words == list(narrate(measured))[last].words
+    figures = Summary(measured.settings["block_size"], "measured")
+    figures.apply_all(measured.events)
+    assert figures.to_json()["measured_seconds"] == pytest.approx(2.0, abs=0.2)
+    assert "modelled_seconds" not in figures.to_json()
+
+
+def test_who_is_aborted_waits_no_more():
+    scenario = find_scenario("tail-first")
+    summary = Summary(scenario.caches["hash"].block_size)
+    sim = Simulator.of(scenario, "hash", summary)
+    for number in range(5):
+        request = Request(f"gone{number}", [1, 2, 3])
+        sim.scheduler.add(request)
+        sim.scheduler.abort(request.id)
+    sim.run()
+    assert summary.requests["gone4"].outcome == "aborted"
+    assert summary.totals["max_waiting"] <= 2
 
 
 def test_redaction_hides_salts_and_keeps_prefixes():

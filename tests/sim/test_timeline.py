@@ -172,6 +172,27 @@ def _no_blocks(lines):
     lines[0] = json.dumps(header)
 
 
+def _header(**changes):
+    def change(lines):
+        lines[0] = json.dumps(json.loads(lines[0]) | changes)
+
+    return change
+
+
+def _field(number, **changes):
+    def change(lines):
+        lines[number] = json.dumps(json.loads(lines[number]) | changes)
+
+    return change
+
+
+def _left_out(lines):
+    """A publication is missing and the numbers do not show it: the next one stands on blocks that nobody published."""
+    del lines[[i for i, line in enumerate(lines) if "BlocksPublished" in line][2]]
+    for number, line in enumerate(lines[1:]):
+        lines[number + 1] = json.dumps(json.loads(line) | {"seq": number})
+
+
 def _not_json(lines):
     lines[4] = lines[4][:-3]
 
@@ -198,7 +219,15 @@ def _impossible(lines):
         (_other_version, r"run\.jsonl, line 1: this is no event log of schema"),
         (_no_blocks, r"run\.jsonl, line 1: the header has no num_blocks"),
         (_not_json, r"run\.jsonl, line 5: not JSON"),
-        (_missing_key, r"run\.jsonl, line \d+: .*request"),
+        (_missing_key, r"run\.jsonl, line 2: .*RequestArrived: the key 'request' is missing"),
+        (_header(num_blocks=0), r"line 1: num_blocks must be an integer from 2 to 4,194,304, not 0"),
+        (_header(num_blocks=10**12), r"line 1: num_blocks must be an integer from 2 to"),
+        (_header(block_size=True), r"line 1: block_size must be an integer from 1 to .*, not True"),
+        (_field(1, tokens=[1, "a"]), r"line 2: .*tokens must be a list of integers .*, not \[1, 'a'\]"),
+        (_field(1, time="noon"), r"line 2: .*RequestArrived: time must be a number, not 'noon'"),
+        (_field(1, namespace={}), r"line 2: .*namespace must be an object with adapter, salt and extra, not \{\}"),
+        (_field(1, type="Nothing"), r"line 2: .*there is no type 'Nothing'"),
+        (_left_out, r"line 64: this event does not follow from those before it"),
         (_missing_line, r"run\.jsonl, line 6: .*events are missing"),
         (_impossible, r"run\.jsonl, line \d+: "),
     ],

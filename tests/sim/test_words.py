@@ -9,12 +9,11 @@ from minicache.core import events as ev
 from minicache.core.event_log import TYPES
 from minicache.core.explain import Reason
 from minicache.sim import words
-from minicache.sim.errors import UnknownThing
-from minicache.sim.explainer import explain_block, explain_event, explain_request
+from minicache.sim.explainer import explain_request
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.phrases import block_ranges, listed, plural
-from minicache.sim.rules import EVENTS, LOOKUP, LOOKUPS
+from minicache.sim.rules import EVENTS, IN_THE_TREE, LOOKUP, LOOKUPS
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import show_token, show_tokens
 from minicache.sim.transcript import narrate, transcript
@@ -34,7 +33,9 @@ def test_every_event_type_has_words_and_a_rule():
     assert set(LOOKUPS) >= set(Reason.__args__) - {"not_looked_up"}
 
 
-@pytest.mark.parametrize("decided_by", sorted({rule.decided_by for rule in EVENTS.values()} | set(LOOKUP.values())))
+@pytest.mark.parametrize(
+    "decided_by", sorted({rule.decided_by for rule in (*EVENTS.values(), *IN_THE_TREE.values())} | set(LOOKUP.values()))
+)
 def test_the_function_that_decided_exists(decided_by):
     file, path = decided_by.split(" ")
     thing = import_module(f"minicache.{file.removesuffix('.py').replace('/', '.')}")
@@ -136,60 +137,9 @@ def test_pressure_in_words():
     assert any(re.match(r"Blocks? .* (is|are) evicted: \w+ needed the room\.", line) for line in lines)
 
 
-def test_a_request_explained():
-    told = explain_request(Timeline.record(find_scenario("timestamp-top"), "hash"), "user2")
-    assert told.summary == (
-        "user2 is finished: it asked with 672 tokens, hit 0 of them, was preempted 0 times and has generated 4 of 4."
-    )
-    lookup = told.accounts[1]
-    assert lookup.rule.name == "nothing behind a difference"
-    assert lookup.rule.otherwise == (
-        "Had user2 gone on as user1 does, it would have found more: move what differs behind what is shared."
-    )
-    assert lookup.rule.decided_by == "core/hash_chain_cache.py HashChainCache.lookup"
-    assert str(lookup).endswith("(core/hash_chain_cache.py HashChainCache.lookup)")
-    assert [account.place for account in told.accounts] == sorted(account.place for account in told.accounts)
-
-
-def test_a_block_explained():
-    timeline = Timeline.record(find_scenario("tail-first"))
-    last = explain_block(timeline, 4)
-    assert "evicted: x needed the room" in " ".join(last.lines())
-    assert explain_block(timeline, 3, 30).summary == (
-        'Block 3 is free and can be found under hash f3e21b0a… with tokens 0 to 3 of b, "cccc": it is number 5 of 7 in '
-        "the free queue."
-    ).replace("f3e21b0a", timeline.at(30).hashes[3].hex()[:8])
-    assert explain_block(timeline, 0).summary.startswith("Block 0 is the null block")
-    place = timeline.next(-1, "BlocksAllocated")
-    assert explain_block(timeline, 1, place).summary == "Block 1 is held by a and holds nothing that can be found."
-    radix = Timeline.record(find_scenario("radix-split-and-prune"))
-    place = radix.next(radix.next(-1, "RequestFinished"), "StepFinished")
-    assert explain_block(radix, 1, place).summary == (
-        'Block 1 is in node 1 of the tree, used by nobody, and can be found with token 0 of first, "T": it goes when '
-        "the node is evicted."
-    )
-
-
-def test_an_event_explained():
-    timeline = Timeline.record(find_scenario("two-equal-prompts"), "radix")
-    told = explain_event(timeline, timeline.next(-1, "BlockTableRewritten"))
-    assert told.accounts[0].rule.otherwise == "Left as it was, the table would name freed blocks: a use after free."
-    assert told.to_json()["accounts"][0]["decided_by"] == "core/radix_cache.py RadixCache.publish"
-
-
-def test_what_is_not_there_cannot_be_explained():
-    timeline = Timeline.record(find_scenario("tail-first"))
-    with pytest.raises(UnknownThing, match="no request 'b-latr': did you mean 'b-later'"):
-        explain_request(timeline, "b-latr")
-    with pytest.raises(UnknownThing, match="there is no block 8: this pool has blocks 0 to 7"):
-        explain_block(timeline, 8)
-    with pytest.raises(UnknownThing, match="there is no event -1"):
-        explain_event(timeline, -1)
-
-
 def test_a_transcript_has_every_event():
     timeline = Timeline.record(find_scenario("block-straddle"))
-    numbered = [line for line in transcript(timeline) if line]
+    numbered = [line for line in transcript(timeline) if line[:4].strip()]
     assert [int(line.split()[0]) for line in numbered] == list(range(len(timeline)))
 
 
@@ -202,6 +152,28 @@ def test_a_fork_is_told_to_its_end(change):
     assert told[: fork.forked_at] == [line.words for line in narrate(timeline)][: fork.forked_at]
     assert told[-1].startswith("Step ")
     assert explain_request(fork, "again").accounts
+
+
+def test_one_is_not_many():
+    lines = lines_of("preempt-and-resume", "hash")
+    assert "Block 7 is evicted: first needed the room. What it held can be found no more." in lines
+    assert any("; block 8 holds nothing findable" in line or ": block 8 holds nothing" in line for line in lines)
+    assert not any(re.search(r"\b1 of them hold\b|the 1 block", line) for line in lines)
+    assert any(line.endswith("although 1 of them holds the same text.") for line in lines)
+
+
+def test_a_prompt_inserted_once_more_says_what_for():
+    lines = lines_of("two-equal-prompts", "radix")
+    assert (
+        "The prompt of user1 alone, 40 tokens along node 1, which was used just now, gets priority 1: eviction by "
+        "priority spares prompts longer than answers."
+    ) in lines
+
+
+def test_nobody_is_compared_with_who_waits():
+    """Nothing that `second` begins with has been computed when `first` looks up, so going on like it would not help."""
+    first = lookups_of("preempt-and-resume", "hash")[0]
+    assert first.endswith("Nobody is known who began as first does.")
 
 
 def test_phrases():

@@ -1,0 +1,170 @@
+"""Explanations: of a request, a block, an event: what happened, the rule, what would have made it different."""
+
+import re
+
+import pytest
+
+from minicache.core import EventStream, HashChainCache, Request, Scheduler
+from minicache.sim.errors import BadScenario, UnknownThing
+from minicache.sim.explainer import explain_block, explain_event, explain_request
+from minicache.sim.fork import SetBlockSize, ShrinkPool
+from minicache.sim.library import find_scenario
+from minicache.sim.timeline import Timeline
+from minicache.sim.transcript import narrate
+
+
+def test_a_request_explained():
+    told = explain_request(Timeline.record(find_scenario("timestamp-top"), "hash"), "user2")
+    assert told.summary == (
+        "user2 is finished: it asked with 672 tokens, hit 0 of them, was never preempted and has generated 4 of 4."
+    )
+    lookup = told.accounts[1]
+    assert lookup.rule.name == "nothing behind a difference"
+    assert lookup.rule.otherwise == (
+        "Had user2 gone on as user1 does, it could have found more: move what differs behind what is shared."
+    )
+    assert lookup.rule.decided_by == "core/hash_chain_cache.py HashChainCache.lookup"
+    assert str(lookup).endswith("(core/hash_chain_cache.py HashChainCache.lookup)")
+    assert [account.place for account in told.accounts] == sorted(account.place for account in told.accounts)
+
+
+def test_a_block_explained():
+    timeline = Timeline.record(find_scenario("tail-first"))
+    last = explain_block(timeline, 4)
+    assert "evicted: x needed the room" in " ".join(last.lines())
+    assert explain_block(timeline, 3, 30).summary == (
+        'Block 3 is free and can be found under hash f3e21b0a… with tokens 0 to 3 of b, "cccc": it is number 5 of 7 in '
+        "the free queue."
+    ).replace("f3e21b0a", timeline.at(30).hashes[3].hex()[:8])
+    assert explain_block(timeline, 0).summary.startswith("Block 0 is the null block")
+    place = timeline.next(-1, "BlocksAllocated")
+    assert explain_block(timeline, 1, place).summary == "Block 1 is held by a and holds nothing that can be found."
+    radix = Timeline.record(find_scenario("radix-split-and-prune"))
+    place = radix.next(radix.next(-1, "RequestFinished"), "StepFinished")
+    assert explain_block(radix, 1, place).summary == (
+        'Block 1 is in node 1 of the tree, used by nobody, and can be found with token 0 of first, "T": it goes when '
+        "the node is evicted."
+    )
+
+
+def test_an_event_explained():
+    timeline = Timeline.record(find_scenario("two-equal-prompts"), "radix")
+    told = explain_event(timeline, timeline.next(-1, "BlockTableRewritten"))
+    assert told.accounts[0].rule.otherwise == "Left as it was, the table would name freed blocks: a use after free."
+    assert told.to_json()["accounts"][0]["decided_by"] == "core/radix_cache.py RadixCache.publish"
+
+
+def test_what_is_not_there_cannot_be_explained():
+    timeline = Timeline.record(find_scenario("tail-first"))
+    with pytest.raises(UnknownThing, match="no request 'b-latr': did you mean 'b-later'"):
+        explain_request(timeline, "b-latr")
+    with pytest.raises(UnknownThing, match="there is no block 8: this pool has blocks 0 to 7"):
+        explain_block(timeline, 8)
+    with pytest.raises(UnknownThing, match="there is no event -1"):
+        explain_event(timeline, -1)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "event", "nth", "otherwise"),
+    [
+        (
+            "preempt-and-resume",
+            "hash",
+            "AdmissionFailed",
+            0,
+            "With 1 block more to be had, or as many of those it found in use by somebody else, which take no room, it "
+            "would have been admitted.",
+        ),
+        (
+            "preempt-and-resume",
+            "hash",
+            "BlocksEvicted",
+            0,
+            "With 1 block more in the pool it would have stayed; had somebody used it meanwhile, another would have "
+            "gone.",
+        ),
+        (
+            "two-equal-prompts",
+            "hash",
+            "RequestArrived",
+            0,
+            "At its longest it needs 3 blocks of the pool's 16: with fewer than 3 it would have been refused.",
+        ),
+        (
+            "two-equal-prompts",
+            "hash",
+            "RequestAdmitted",
+            1,
+            "Without the hit 40 tokens would have had to be computed instead of 8.",
+        ),
+        (
+            "chunked-prefill",
+            "hash",
+            "RequestAdmitted",
+            1,
+            "With 237 tokens more to spend on it in this step all of it would have been computed at once.",
+        ),
+        ("chain-flip", "hash", "RequestFinished", 0, "With a max_tokens above 1 it would have gone on."),
+        (
+            "radix-split-and-prune",
+            "radix",
+            "BlocksReleased",
+            0,
+            "Blocks that were never published would have gone back to the free queue, and what they held been lost.",
+        ),
+    ],
+)
+def test_what_would_have_made_it_different(name, kind, event, nth, otherwise):
+    lines = list(narrate(Timeline.record(find_scenario(name), kind)))
+    assert [line.rule.otherwise for line in lines if type(line.event).__name__ == event][nth] == otherwise
+
+
+def test_needed_blocks_are_those_that_the_scheduler_asks_for():
+    """What an explanation promises is so: with that many blocks it runs, with one fewer it is refused."""
+    timeline = Timeline.record(find_scenario("two-equal-prompts"), "hash")
+    needed = int(re.search(r"fewer than (\d+)", next(narrate(timeline)).rule.otherwise)[1])
+    find_scenario("two-equal-prompts", [f"num_blocks={needed + 1}"]).require_fit("hash")
+    with pytest.raises(BadScenario, match="can never fit"):
+        find_scenario("two-equal-prompts", [f"num_blocks={needed}"])
+
+
+def test_a_long_wait_is_told_in_short():
+    told = explain_request(Timeline.record(find_scenario("preempt-and-resume"), "hash"), "second")
+    waits = [account.sentence for account in told.accounts if "does not fit" in account.sentence]
+    assert [re.search(r"needs (\d+) blocks and (\d+)", words).groups() for words in waits] == [
+        ("4", "3"),
+        ("4", "2"),
+        ("4", "1"),
+    ]
+    assert "was preempted once" in told.summary
+
+
+def test_a_block_of_another_pool_is_another_block():
+    timeline = Timeline.record(find_scenario("preempt-and-resume"), "hash")
+    fork = timeline.fork(timeline.place_of_step(4), SetBlockSize(2))
+    [place] = fork.rebases
+    told = explain_block(fork, 16)
+    assert told.accounts
+    assert min(account.place for account in explain_block(fork, 3).accounts) >= place
+    assert explain_block(fork, 3, place - 1).accounts[0].place < place
+    with pytest.raises(UnknownThing, match="no block 16: this pool has blocks 0 to 8"):
+        explain_block(fork, 16, place - 1)
+    shrunk = timeline.fork(timeline.place_of_step(4), ShrinkPool(1))
+    with pytest.raises(UnknownThing, match="no request '\\(taken away\\)'"):
+        explain_request(shrunk, "(taken away)")
+
+
+def test_a_lost_block_was_not_evicted_for_anybody():
+    events = EventStream()
+    cache = HashChainCache(9, 4, events=events)
+    timeline = Timeline(9, 4)
+    events.sinks.append(timeline)
+    scheduler = Scheduler(cache, events=events)
+    for id in ("before", "after"):
+        scheduler.add(Request(id, list(b"abcdefgh!"), 1))
+        plan = scheduler.schedule()
+        scheduler.update(plan, {id: 1})
+        cache.reset()
+    [line] = [line for line in narrate(timeline) if line.words.startswith("after looks up")]
+    assert line.words.endswith("Block 0 of after was in the cache until step 1: the cache was reset.")
+    assert line.rule.name == "what is lost is computed again"

@@ -1,0 +1,66 @@
+"""How things stand after a step: what a screen shows, in the transcript."""
+
+import re
+
+import pytest
+
+from minicache.sim.library import find_scenario
+from minicache.sim.timeline import Timeline
+from minicache.sim.transcript import transcript
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "step", "states"),
+    [
+        (
+            "two-equal-prompts",
+            "hash",
+            1,
+            [
+                "user1 runs: 40 prompt tokens, 1 generated, the KV of 40 in blocks 1–3.",
+                "user2 runs: 40 prompt tokens, 32 of them hit, 1 generated, the KV of 40 in blocks 1, 2, 4.",
+                "Held by several: blocks 1, 2.",
+                "The free queue, from its head: 5–16.",
+                "What can be found: user1's blocks 0, 1 in 1, 2.",
+                "Hit rate so far: 40.0% of the tokens looked up.",
+            ],
+        ),
+        (
+            "vllm-design-page",
+            "hash",
+            3,
+            [
+                "The free queue, from its head: 7, 5, 8–10, 4, 3, 6, 2, 1.",
+                "What can be found: r0's blocks 0–3 in 1–4; r1's block 2 in 6.",
+                "Hit rate so far: 27.6% of the tokens looked up.",
+            ],
+        ),
+        (
+            "radix-split-and-prune",
+            "radix",
+            2,
+            [
+                "The free queue, from its head: 38–64.",
+                'The tree: node 1 below node 2 holds 12 tokens, "good morning"; node 2 below the root holds 16 tokens, '
+                '"Translate this: "; node 3 below node 2 holds 9 tokens, "thank you".',
+                "Leaves that could be evicted, the least recently used first: nodes 1 and 3.",
+                "Hit rate so far: 30.2% of the tokens looked up.",
+            ],
+        ),
+    ],
+)
+def test_how_things_stand_after_a_step(name, kind, step, states):
+    told = list(transcript(Timeline.record(find_scenario(name), kind)))
+    end = next(index for index, line in enumerate(told) if line[6:].startswith(f"Step {step} ends"))
+    behind = [line.strip() for line in told[end + 1 :]]
+    assert behind[: len(states)] == states
+    assert re.match(r"$|\d+  ", behind[len(states)]), "that is all"
+
+
+def test_what_can_be_found_is_told_when_it_has_changed():
+    told = list(transcript(Timeline.record(find_scenario("chain-flip"))))
+    assert sum("What can be found" in line for line in told) == 3
+    waits = list(transcript(Timeline.record(find_scenario("preempt-and-resume"), "hash")))
+    assert "      Waiting, the next one first: second." in waits
+    locked = list(transcript(Timeline.record(find_scenario("two-equal-prompts"), "radix")))
+    assert "      No leaf of the tree could be evicted." in locked
