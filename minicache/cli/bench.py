@@ -1,18 +1,34 @@
 """`minicache bench`: how fast the parts are, measured where it runs."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from minicache.cli.console import JsonOption, print_json, progress_bar, require_installed, stdout
 from minicache.cli.experiment import ModelOption, default_model
+from minicache.cli.main import load_entry_point, named_command
 
 if TYPE_CHECKING:
     from minicache.bench.core import CoreBench
     from minicache.bench.sim import SimBench
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+ENTRY_POINT_GROUP = "minicache.benches"
+
+
+class Benches(TyperGroup):
+    """Ours, and those of installed packages, which are looked up by name."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The benchmark of that name; raises `UnknownCommand`."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            return command
+        return named_command(load_entry_point(ENTRY_POINT_GROUP, cmd_name, self.commands, "minicache bench"), cmd_name)
+
+
+app = typer.Typer(cls=Benches, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -5,7 +5,7 @@ Exit status: 0 done, 1 the command ran and its answer is no, 2 wrong input or so
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -25,6 +25,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "bench": Command("minicache.cli.bench", "How fast the parts are, measured where it runs."),
     "demo": Command("minicache.cli.demo", "A model answers with a prefix cache and without: what it reuses and saves."),
+    "diff": Command("minicache.cli.diff", "Which token broke the prefix of two requests, and whose fault it was."),
     "doctor": Command("minicache.cli.doctor", "What is installed, what works here, and what to do about each gap."),
     "experiment": Command("minicache.cli.experiment", "Experiments that show what a prefix cache does."),
     "kernels": Command("minicache.cli.kernels", "What the Triton kernels compile to, and how fast they are on a GPU."),
@@ -64,24 +65,34 @@ class CommandTable(TyperGroup):
         """The command of that name; raises `UnknownCommand`. Entry points are read only for a name not in the table."""
         ours = COMMANDS.get(cmd_name)
         app = import_module(ours.module).app if ours else _load_entry_point(cmd_name)
-        command = typer.main.get_command(app)
-        command.name = cmd_name
-        return command
+        return named_command(app, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
 
 
+def named_command(app: typer.Typer, name: str) -> Any:
+    """What `click` runs for `app`, under that name."""
+    command = typer.main.get_command(app)
+    command.name = name
+    return command
+
+
 def _load_entry_point(name: str) -> typer.Typer:
+    return load_entry_point(ENTRY_POINT_GROUP, name, COMMANDS, "minicache")
+
+
+def load_entry_point(group: str, name: str, ours: Iterable[str], program: str) -> typer.Typer:
+    """The app that an installed package registers under `name`; raises `UnknownCommand`, with the nearest name."""
     from importlib.metadata import entry_points  # 0.1 s with the scan: not for a name that is in the table
 
-    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    found = {entry.name: entry for entry in entry_points(group=group)}
     if name in found:
         app: typer.Typer = found[name].load()
         return app
-    close = get_close_matches(name, [*COMMANDS, *found], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "`minicache --help` lists the commands."
+    close = get_close_matches(name, [*ours, *found], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"`{program} --help` lists the commands."
     raise UnknownCommand(f"There is no command {name!r}: {hint}")
 
 

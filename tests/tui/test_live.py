@@ -1,0 +1,102 @@
+"""A live engine: it serves in its own thread, and what it did is a run that one can go back in."""
+
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("torch")
+
+from minicache.core.errors import InvalidArgument, RequestTooLong
+from minicache_tui.live import EngineFailed, HistoryFull, LiveEngine
+
+from .player_runs import shown
+
+PROMPT = "You are a support bot. Where is my "
+
+
+def wait(engine, *requests):
+    """Take in events until the requests are done."""
+    until = time.monotonic() + 20
+    while not set(requests) <= set(engine.timeline.at(len(engine.timeline) - 1).ended):
+        engine.poll()
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def engine():
+    with LiveEngine("tiny") as engine:
+        yield engine
+
+
+def test_prompts_are_served_and_the_run_can_be_looked_into(engine):
+    player = engine.player
+    assert not engine.poll()
+    first = engine.submit(PROMPT + "parcel?", 4)
+    wait(engine, first)
+    assert player.at_end
+    second = engine.submit(PROMPT + "cake?", 4)
+    wait(engine, second)
+    assert {row.id: row.hit for row in player.requests()} == {first: 0, second: 32}
+    assert player.ribbon(second).blocks[0].text == PROMPT[:16]
+    player.back()
+    before = player.place
+    third = engine.submit(PROMPT + "letter?", 4)
+    wait(engine, third)
+    assert player.place == before
+    player.end()
+    assert shown(player) == shown(player_at_with(player))
+    steps = 0
+    while player.back():
+        steps += 1
+    assert steps > 10
+
+
+def player_at_with(player):
+    fresh = type(player)(player.timeline, decode=player.decode)
+    fresh.seek(player.place)
+    return fresh
+
+
+def test_the_radix_tree_is_live_too():
+    with LiveEngine("tiny", "radix") as engine:
+        wait(engine, engine.submit(PROMPT + "parcel?", 2), engine.submit(PROMPT + "cake?", 2))
+        assert engine.player.tree().rows
+
+
+def test_what_cannot_be_served_is_said_at_once_and_nothing_is_queued(engine):
+    with pytest.raises(InvalidArgument, match="empty"):
+        engine.submit("")
+    with pytest.raises(RequestTooLong):
+        engine.submit("x" * 600)
+    time.sleep(0.05)
+    assert not engine.poll()
+
+
+def test_a_full_history_says_so_and_how_to_go_on():
+    with LiveEngine("tiny", max_events=10) as engine:
+        wait(engine, engine.submit(PROMPT, 2))
+        with pytest.raises(HistoryFull, match=r"keeps 10 events.*start the engine anew"):
+            engine.submit(PROMPT)
+
+
+def test_a_failure_in_the_thread_is_told(engine, monkeypatch):
+    def step():
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(engine._engine, "step", step)
+    engine.submit(PROMPT, 2)
+    engine._thread.join(10)
+    assert engine.poll()  # what happened before is taken in first
+    with pytest.raises(EngineFailed, match="out of memory"):
+        engine.poll()
+    with pytest.raises(EngineFailed):
+        engine.submit(PROMPT)
+
+
+def test_close_ends_the_thread_in_the_middle_of_an_answer():
+    engine = LiveEngine("tiny")
+    engine.submit(PROMPT, 400)
+    engine.close()
+    assert not any(thread.name == "live engine" for thread in threading.enumerate())

@@ -1,0 +1,238 @@
+"""The player's screen: where panels stand at which size, and that what is drawn is what the player says."""
+
+import itertools
+
+import pytest
+from textual.pilot import Pilot
+
+from minicache.sim.library import find_scenario
+from minicache_tui.comparison import Comparison
+from minicache_tui.panels.panel import Panel
+from minicache_tui.signs import ASCII, UNICODE, Sign
+from tests.tui.panels_app import PanelsApp, drive, player_of
+
+SIZES = [(60, 20), (80, 24), (80, 48), (103, 31), (104, 32), (120, 36), (139, 41), (140, 32), (160, 24), (160, 48)]
+LINES = {
+    "pool": 3,
+    "requests": 3,
+    "chain": 3,
+    "belt": 2,
+    "ribbon": 2,
+    "explain": 3,
+    "strip": 1,
+    "meters": 1,
+    "title": 1,
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_nothing_overlaps_and_nothing_is_squeezed(size: tuple[int, int]) -> None:
+    app = PanelsApp(player_of("tail-first", 30))
+
+    async def play(pilot: Pilot[None]) -> None:
+        for tab in range(1, 5):
+            app.main.show_tab(tab)
+            await pilot.pause()
+            seen = [panel for panel in app.main.query(Panel) if panel.display and panel.region]
+            for one, other in itertools.combinations(seen, 2):
+                assert not one.region.overlaps(other.region), (one.id, other.id)
+            for panel in seen:
+                assert panel.region in app.main.region, panel.id
+                assert panel.height >= LINES[str(panel.id)], panel.id
+            ids = {panel.id for panel in seen}
+            assert {
+                "title",
+                "ribbon",
+                "explain",
+                "strip",
+                "meters",
+                ("pool", "requests", "chain", "belt")[tab - 1],
+            } <= ids
+            assert len(app.shown()) == size[1]
+
+    drive(app, size, play)
+
+
+@pytest.mark.parametrize("name", ["radix-split-and-prune", "tail-first"])
+def test_stepping_draws_what_a_screen_that_starts_there_draws(name: str) -> None:
+    walked = PanelsApp(player_of(name))
+    seen: dict[int, list[str]] = {}
+
+    async def walk(pilot: Pilot[None]) -> None:
+        for number in itertools.count():
+            if not walked.playable.step():
+                break
+            walked.main.sync()
+            if number % 9 == 4:
+                await pilot.pause()
+                seen[walked.player.place] = walked.shown()
+
+    drive(walked, (120, 36), walk)
+    assert len(seen) >= 3
+    fresh = PanelsApp(player_of(name))
+
+    async def jump(pilot: Pilot[None]) -> None:
+        for place in reversed(seen):
+            fresh.player.seek(place)
+            fresh.main.sync()
+            await pilot.pause()
+            assert fresh.shown() == seen[place], place
+
+    drive(fresh, (120, 36), jump)
+
+
+def test_the_figures_of_the_pool_are_those_of_the_cells() -> None:
+    player = player_of("tail-first", 34)
+    app = PanelsApp(player)
+
+    async def play(pilot: Pilot[None]) -> None:
+        counts = player.cells.counts()
+        assert f"{counts.used} used · {counts.cached} cached · {counts.free} free" in "\n".join(app.shown())
+        rows = app.text_of("pool")
+        for block in range(1, len(player.cells)):
+            assert UNICODE[player.cells[block]] in rows[block], block
+        assert Sign.EVICTED in {player.cells[block] for block in range(len(player.cells))}
+
+    drive(app, (120, 36), play)
+
+
+def test_a_miss_is_seen_on_the_ribbon_where_it_is() -> None:
+    player = player_of("timestamp-top")
+    app = PanelsApp(player)
+
+    async def play(pilot: Pilot[None]) -> None:
+        player.next_request()
+        player.next_request()
+        player.next_of("PrefixMatched")
+        app.main.sync()
+        marks, text, _ = app.text_of("ribbon")
+        assert marks[text.index("14:03:22") + len("14:03:2")] == "▼"
+        assert "first difference: token 13 (against user1)" in marks
+        assert "blocks …" in text
+        explained = " ".join("\n".join(app.text_of("explain")).split())
+        assert 'at token 13: "2" stands there instead of "1"' in explained.replace("▌ ", "")
+        assert "HashChainCache.lookup" in explained
+
+    drive(app, (160, 48), play)
+
+
+def test_the_tree_is_drawn_with_its_branches() -> None:
+    player = player_of("radix-split-and-prune")
+    app = PanelsApp(player)
+
+    async def play(pilot: Pilot[None]) -> None:
+        player.next_of("NodeSplit")
+        player.next_of("StepFinished")
+        app.main.sync()
+        rows = app.text_of("chain")
+        assert rows[0] == "root"
+        assert rows[1].startswith("└ n2")
+        assert '"Translate this: "' in rows[1]
+        assert rows[2].startswith("  ├ n1")
+        assert '"good morning"' in rows[2]
+        assert rows[3].startswith("  └ n3")
+        assert '"thank you"' in rows[3]
+
+    drive(app, (160, 48), play)
+
+
+def test_in_ascii_everything_but_the_keys_is_ascii() -> None:
+    app = PanelsApp(player_of("shared-system-prompt", 60), ascii=True)
+
+    async def play(pilot: Pilot[None]) -> None:
+        lines = app.shown()
+        assert all(line.isascii() for line in lines[:-1])
+        assert "+- Block pool" in "\n".join(lines)
+
+    drive(app, (160, 48), play)
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_any_two_signs_differ_by_their_glyph(glyphs: object) -> None:
+    marks = [glyphs.mark(sign, 3) for sign in Sign]  # type: ignore[attr-defined]
+    assert len(set(marks)) == len(Sign)
+
+
+def test_a_comparison_shows_both_sides_or_one_and_the_sentence_where_they_part() -> None:
+    comparison = Comparison.of_kinds(find_scenario("timestamp-top"))
+    for _ in range(12):
+        comparison.step()
+    app = PanelsApp(comparison)
+
+    async def play(pilot: Pilot[None]) -> None:
+        screen = "\n".join(app.shown())
+        assert "Block pool · hash chain" in screen
+        assert "Block pool · radix tree" in screen
+        assert "finds 13 tokens of user2" in screen
+
+    drive(app, (160, 48), play)
+    narrow = PanelsApp(comparison)
+
+    async def toggle(pilot: Pilot[None]) -> None:
+        assert "hash chain" in narrow.shown()[1]
+        narrow.main.toggle_side()
+        await pilot.pause()
+        assert "radix tree" in narrow.shown()[1]
+
+    drive(narrow, (80, 24), toggle)
+
+
+@pytest.mark.parametrize("name", ["preempt-and-resume", "timestamp-top", "radix-split-and-prune"])
+def test_the_sentence_about_where_we_are_is_always_seen(name: str) -> None:
+    app = PanelsApp(player_of(name))
+
+    async def play(pilot: Pilot[None]) -> None:
+        while app.player.step():
+            app.main.sync()
+            seen = " ".join(line.removeprefix("▌ ") for line in app.text_of("explain"))
+            sentence = app.player.sentences()[-1].sentence
+            assert sentence[:120] in seen or sentence[:60] in seen, sentence
+
+    drive(app, (80, 24), play)
+
+
+def test_the_story_is_told_before_the_first_event_and_how_to_begin() -> None:
+    app = PanelsApp(player_of("timestamp-top"))
+
+    async def play(pilot: Pilot[None]) -> None:
+        screen = "\n".join(app.shown())
+        assert "Five users ask a support bot." in screen
+        assert "press → to take one step" in screen
+        await pilot.press("right")
+        await pilot.pause()
+        screen = "\n".join(app.shown())
+        assert "user1 arrives with 672 tokens" in screen
+        assert "press →" not in screen
+
+    drive(app, (80, 24), play)
+
+
+def test_every_meter_says_how_it_is_defined() -> None:
+    app = PanelsApp(player_of("timestamp-top", 40))
+
+    async def play(pilot: Pilot[None]) -> None:
+        app.panel("meters").focus()
+        for meter in app.player.meters():
+            await pilot.pause()
+            line = app.text_of("meters")[0]
+            assert line.startswith(f"{meter.name} {meter.value}")
+            assert meter.definition[:40] in line
+            await pilot.press("right")
+
+    drive(app, (160, 48), play)
+
+
+def test_the_screen_takes_another_player_of_another_kind() -> None:
+    app = PanelsApp(player_of("tail-first", 30))
+
+    async def play(pilot: Pilot[None]) -> None:
+        assert "Hash chain" in "\n".join(app.shown())
+        app.main.playable = player_of("radix-split-and-prune", 20)
+        await pilot.pause()
+        await pilot.pause()
+        screen = "\n".join(app.shown())
+        assert "Radix tree" in screen
+        assert "Hash chain" not in screen
+        assert '"good morning"' in screen
+
+    drive(app, (120, 36), play)

@@ -1,0 +1,170 @@
+"""The app: our themes, the screens on top of each other, pictures, and the way out.
+
+chooser ─enter─> stage ─f─> stage of the fork ─m─> stage of two
+        <─escape─       <─escape─            <─escape─
+"""
+
+import gc
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+from textual.types import AnimationLevel
+
+from .comparison import Comparison
+from .keys import INTERRUPT, KEYS
+from .player import Player
+from .theme import MINICACHE_DARK, MINICACHE_LIGHT, variables
+
+if TYPE_CHECKING:
+    from .live import LiveEngine
+
+MIN_WIDTH, MIN_HEIGHT = 60, 20
+INTERRUPTED = 130  # exit status, as of a shell's
+
+
+class MinicacheApp(App[None]):
+    """Opens `opened` on the stage, or the chooser if there is nothing.
+
+    `clock` is in seconds, for playing; tests hand in one that stands still. `keymap` is action -> keys.
+    """
+
+    TITLE = "minicache"
+    BINDINGS = [INTERRUPT]  # noqa: RUF012 (Textual's type)
+    CSS = """
+    .dialog {
+        width: 90%; max-width: 96; height: auto; max-height: 90%;
+        background: $surface; border: round $mc-focus; padding: 0 2;
+    }
+    Ask, Menu, TooSmall { align: center middle; background: $background 60%; }
+    .dialog-title { text-style: bold; color: $mc-text; }
+    .dialog-hint { color: $mc-quiet; }
+    .dialog-error { color: $mc-evicted; height: auto; }
+    .dialog OptionList { border: none; height: auto; max-height: 16; background: $surface; padding: 0; }
+    .dialog Input { border: none; background: $background; margin: 1 0; padding: 0 1; height: 1; }
+    HelpPanel { width: 44; }
+    Toast { background: $surface; }
+    """
+
+    def __init__(
+        self,
+        opened: Player | Comparison | None = None,
+        *,
+        live: "LiveEngine | None" = None,
+        ascii: bool = False,
+        light: bool = False,
+        reduced_motion: bool = False,
+        keymap: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self.clock = clock
+        self.register_theme(MINICACHE_DARK)
+        self.register_theme(MINICACHE_LIGHT)
+        if "TEXTUAL_THEME" not in os.environ or light:
+            self.theme = "minicache-light" if light else "minicache-dark"
+        if reduced_motion:
+            level: AnimationLevel = "none"
+            self.animation_level = level
+        self.set_class(ascii, "-ascii")
+        self.set_keymap(dict(keymap or {}))
+        self._opened, self._live, self._ascii = opened, live, ascii
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return variables(self.current_theme.dark)
+
+    def get_key_display(self, binding: object) -> str:
+        shown = super().get_key_display(binding)  # type: ignore[arg-type]
+        return shown.replace("→", "right").replace("←", "left") if self._ascii else shown
+
+    def on_mount(self) -> None:
+        from .screens.chooser import Chooser
+        from .screens.stage import Stage
+
+        if self._opened is None:
+            self.push_screen(Chooser())
+        else:
+            self.push_screen(Stage(self._opened, self._live))
+        self._keep_what_is_loaded()
+
+    def _keep_what_is_loaded(self) -> None:
+        """A run is many small objects that stay: the garbage collector need not walk them again and again, which would
+        make steps stumble."""
+        gc.collect()
+        gc.freeze()
+
+    # Screens
+
+    def open_stage(self, playable: Player | Comparison, live: "LiveEngine | None" = None) -> None:
+        from .screens.stage import Stage
+
+        self.push_screen(Stage(playable, live))
+        self._keep_what_is_loaded()
+
+    def open_fork(self, branch: Player) -> None:
+        """Show a fork on top of its original."""
+        self.open_stage(branch)
+        changes = branch.timeline.changes
+        what = changes[-1][1].describe() if changes else "nothing is different"
+        self.notify(f"A fork: {what}. m compares the two, escape goes back.", markup=False)
+
+    def leave_stage(self) -> None:
+        """Back to what is below: the original, or the chooser."""
+        from .screens.chooser import Chooser
+
+        if len(self.screen_stack) > 2:
+            self.pop_screen()
+        else:
+            self.switch_screen(Chooser())
+
+    def on_resize(self) -> None:
+        """A terminal that has become too small gets a sentence in the place of a picture that nobody could read."""
+        from .screens.too_small import TooSmall
+
+        small = self.size.width < MIN_WIDTH or self.size.height < MIN_HEIGHT
+        shown = isinstance(self.screen, TooSmall)
+        if small and not shown:
+            self.push_screen(TooSmall())
+        elif shown and not small:
+            self.pop_screen()
+
+    # What keys and the palette do everywhere
+
+    def action_toggle_help(self) -> None:
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    def action_toggle_theme(self) -> None:
+        self.theme = "minicache-light" if self.current_theme.dark else "minicache-dark"
+
+    def action_interrupt(self) -> None:
+        self.exit(return_code=INTERRUPTED)
+
+    def save_picture(self, player: Player) -> None:
+        """An SVG of the screen into the current folder."""
+        from .picture import picture_of, write
+
+        scenario = player.timeline.scenario
+        path = Path(f"minicache-{scenario.name if scenario else 'run'}-event-{max(0, player.place)}.svg")
+        try:
+            write(path, picture_of(self, player.title))
+        except OSError as error:
+            self.notify(f"{path} cannot be written: {error.strerror}", severity="error", markup=False)
+        else:
+            self.notify(f"Saved {path}; this place again: {player.permalink}", markup=False)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        from .screens.stage import Stage
+
+        for command in super().get_system_commands(screen):
+            if command.title not in ("Screenshot", "Maximize", "Minimize"):
+                yield command
+        if isinstance(screen, Stage):
+            for key in KEYS:
+                yield SystemCommand(key.what, f"Key: {key.keys.split(',')[0]}", getattr(screen, f"action_{key.action}"))

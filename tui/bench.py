@@ -1,0 +1,203 @@
+"""How fast the terminal UI is: what a step costs the player, what drawing it costs, how soon the first frame is there.
+
+The run: users of four tenants, each tenant with a system prompt of 512 tokens, ask questions of 64 tokens of their own
+and get 32 tokens each, over 10,000 blocks of 16 tokens, until there are about 100,000 events.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from minicache.core import SchedulerConfig
+from minicache.sim.collection import no_collection
+from minicache.sim.prompt import Segment
+from minicache.sim.scenario import CacheSettings, Kind, RequestSpec, Scenario
+from minicache.sim.timeline import Timeline
+
+from .player import Player
+
+NUM_BLOCKS, BLOCK_SIZE = 10_000, 16
+NUM_EVENTS = 100_000
+EVENTS_PER_REQUEST = {"hash": 80, "radix": 90}  # about
+SYSTEM, QUESTION, OUTPUT, TENANTS, EVERY = 512, 64, 32, 4, 0.04
+STEPS, SEEKS = 500, 100
+LIMITS = {"step": 2.0, "back": 2.0, "seek": 50.0, "lines of a step": 30.0}  # milliseconds, of the median
+MOST_MEGABYTES, FIRST_FRAME = 300.0, 1.0  # and seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Processor time of one kind of work, in milliseconds: the median and the longest of `count` times."""
+
+    cache: str
+    work: str
+    count: int
+    median_ms: float
+    p95_ms: float
+    worst_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class TuiBench:
+    """`first_frame` is in seconds from the start of a process, `megabytes` the most that this process has had; None
+    where it cannot be told."""
+
+    rows: list[Row]
+    events: dict[str, int]
+    first_frame: float | None
+    megabytes: float | None
+    python: str
+    load: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {"benchmark": "tui", **asdict(self)}
+
+
+def workload(num_requests: int, num_blocks: int = NUM_BLOCKS) -> Scenario:
+    """The stated run with so many requests."""
+    specs = tuple(
+        RequestSpec(
+            id=f"user{number}",
+            prompt=(Segment(f"system prompt {number % TENANTS}", SYSTEM), Segment(f"question {number}", QUESTION)),
+            max_tokens=OUTPUT,
+            at=number * EVERY,
+        )
+        for number in range(num_requests)
+    )
+    kinds: tuple[Kind, ...] = ("hash", "radix")
+    return Scenario(
+        name="bench-tui",
+        title="The benchmark's run",
+        story=__doc__ or "",
+        kinds=kinds,
+        caches={kind: CacheSettings(kind, BLOCK_SIZE, num_blocks + 1) for kind in kinds},
+        schedulers={"hash": SchedulerConfig.vllm(), "radix": SchedulerConfig.sglang()},
+        requests=specs,
+    )
+
+
+def run(
+    num_events: int = NUM_EVENTS, report: Callable[[str], None] = lambda _: None, *, drawing: bool = True
+) -> TuiBench:
+    """Measure; `report` is told what comes next. Without `drawing` only the player is measured."""
+    rows: list[Row] = []
+    events: dict[str, int] = {}
+    megabytes = None
+    kinds: tuple[Kind, ...] = ("hash", "radix")
+    for kind in kinds:
+        report(f"{kind}: a run of {num_events:,} events")
+        timeline = Timeline.record(workload(num_events // EVENTS_PER_REQUEST[kind]), kind)
+        events[kind] = len(timeline)
+        player = Player(timeline)
+        report(f"{kind}: the player")
+        rows += _player_rows(player, kind)
+        if drawing:
+            from .bench_drawing import draw_steps
+
+            report(f"{kind}: drawing")
+            player.seek(len(timeline) // 2)
+            sync, lines = draw_steps(player, STEPS // 5)
+            rows += [_row(kind, "reading of a step", sync), _row(kind, "lines of a step", lines)]
+        megabytes = megabytes or _peak_megabytes()  # before the second run, for it never falls again
+    report("the first frame")
+    first_frame = _first_frame() if drawing else None
+    return TuiBench(rows, events, first_frame, megabytes, sys.version.split()[0], os.getloadavg()[0])
+
+
+def _player_rows(player: Player, kind: Kind) -> list[Row]:
+    """A step is the move, the changed cells, and the meters."""
+    middle, last = len(player.timeline) // 2, len(player.timeline) - 1
+    draw = random.Random(0)
+
+    def move(way: Callable[[], bool]) -> Callable[[], object]:
+        return lambda: (way(), player.changed, player.meters())
+
+    rows = []
+    for name, way in (("step", player.step), ("back", player.back)):
+        player.seek(middle)
+        rows.append(_row(kind, name, _times(move(way), STEPS)))
+    rows.append(_row(kind, "seek", _times(lambda: player.seek(draw.randint(0, last)), SEEKS)))
+    return rows
+
+
+def _times(work: Callable[[], object], count: int) -> list[float]:
+    """Seconds of processor time of each: other processes of the machine do not count."""
+    times = []
+    with no_collection():
+        for _ in range(count):
+            start = time.process_time()
+            work()
+            times.append(time.process_time() - start)
+    return times
+
+
+def _row(cache: str, work: str, seconds: list[float]) -> Row:
+    ordered = sorted(1000 * value for value in seconds)
+    count = len(ordered)
+    return Row(cache, work, count, ordered[count // 2], ordered[int(0.95 * count)], ordered[-1])
+
+
+def _peak_megabytes() -> float | None:
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ImportError:  # not on Windows
+        return None
+    return getrusage(RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def _first_frame() -> float:
+    """Seconds until a new process has drawn a scenario for the first time: the shortest of three."""
+    code = "from minicache_tui.bench_drawing import draw_first_frame; draw_first_frame()"
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def tui_command(
+    events: Annotated[int, typer.Option(min=1000, help="Events of the run that is looked into.")] = NUM_EVENTS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """The terminal UI: a step of the player, the lines that it changes, the first frame, memory."""
+    result = run(events, lambda what: print(f"… {what}", file=sys.stderr))
+    if as_json:
+        print(json.dumps(result.to_json(), indent=2))
+    else:
+        print_result(result)
+
+
+def print_result(result: TuiBench) -> None:
+    """The figures as a table, each with the limit that it is to keep."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{NUM_BLOCKS:,} blocks, ms of processor time", title_justify="left")
+    for column in ("cache", "work", "median", "95 %", "longest", "at most"):
+        table.add_column(column, justify="left" if column in ("cache", "work") else "right")
+    for row in result.rows:
+        limit = LIMITS.get(row.work)
+        figures = (f"{value:.2f}" for value in (row.median_ms, row.p95_ms, row.worst_ms))
+        table.add_row(row.cache, row.work, *figures, "" if limit is None else f"{limit:g}")
+    out = Console()
+    out.print(table)
+    out.print(" ".join((__doc__ or "").split("\n\n")[1].split()))
+    if result.first_frame is not None:
+        out.print(f"First frame after {result.first_frame:.2f} s of a new process (at most {FIRST_FRAME:g} s)")
+    if result.megabytes is not None:
+        out.print(f"Memory: {result.megabytes:,.0f} MB with the hash chain's run (at most {MOST_MEGABYTES:g} MB)")
+    counts = ", ".join(f"{count:,} with the {kind} cache" for kind, count in result.events.items())
+    out.print(f"Events: {counts}; Python {result.python}, load {result.load:.2f}")

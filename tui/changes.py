@@ -1,0 +1,193 @@
+"""What can be different in a fork, as a person asks for it: each a line of text that becomes a `Change`."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minicache.core.errors import MinicacheError
+from minicache.sim.fork import Change, EditPrompt, InjectRequest, SetBlockSize, SetPolicy, ShrinkPool
+from minicache.sim.library import read_value
+from minicache.sim.rerun import scenario_of
+from minicache.sim.scenario import RequestSpec, Scenario
+from minicache.sim.simulator import Simulator
+from minicache.sim.timeline import Timeline
+
+from .player import Player
+from .prompt_text import read_prompt, write_prompt
+
+
+class CannotAsk(MinicacheError):
+    """The line does not say a change."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several changes at the same step boundary."""
+
+    changes: tuple[Change, ...]
+    words: str
+
+    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+        for change in self.changes:
+            change.apply(sim, timeline)
+
+    def describe(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One kind of change: what the menu says, what to type, what stands there at first, and how it is read.
+
+    `suggest` gives None where nothing need be typed. `from_start`: the fork had best begin at the beginning.
+    """
+
+    title: str
+    hint: str
+    suggest: Callable[[Timeline, int], str | None]
+    read: Callable[[Timeline, int, str], Change | None]
+    from_start: bool = False
+
+
+def scenario_behind(timeline: Timeline) -> Scenario:
+    """The scenario of a run, also of a recorded one. Raises `BadChange` if it cannot be run again."""
+    return timeline.scenario or scenario_of(timeline)[0]
+
+
+def still_to_come(timeline: Timeline, place: int) -> list[RequestSpec]:
+    """The requests that have not arrived at the step boundary at or before `place`, where a fork begins."""
+    steps = timeline.completed_steps(place)
+    boundary = timeline.place_of_step(steps) if steps else -1
+    arrived = {id for id, first in arrivals(timeline).items() if first <= boundary}
+    return [spec for spec in scenario_behind(timeline).requests if spec.id not in arrived]
+
+
+def arrivals(timeline: Timeline) -> dict[str, int]:
+    """Request -> the place at which it arrived."""
+    found: dict[str, int] = {}
+    place = timeline.next(-1, "RequestArrived")
+    while place is not None:
+        found[timeline.events[place].request] = place  # type: ignore[attr-defined]
+        place = timeline.next(place, "RequestArrived")
+    return found
+
+
+def _move_first(timeline: Timeline, place: int, line: str) -> Change:
+    later = [spec for spec in still_to_come(timeline, place) if len(spec.prompt) > 1]
+    if not later:
+        raise CannotAsk("every request has arrived by now: go back (home) and fork there")
+    edits = []
+    for spec in later:
+        first, second, *rest = spec.prompt
+        edits.append(EditPrompt(spec.id, (second, first, *rest)))
+    return Together(tuple(edits), "what came first in each prompt comes second")
+
+
+def _prompt_line(timeline: Timeline, place: int) -> str:
+    later = still_to_come(timeline, place)
+    if not later:
+        return ""
+    return f"{later[0].id}: {write_prompt(later[0].prompt)}"
+
+
+def _edit_prompt(timeline: Timeline, place: int, line: str) -> Change:
+    request, colon, text = line.partition(":")
+    if not colon:
+        raise CannotAsk("write the request, a colon and its prompt: r2: You are a support bot. | [tools 64]")
+    return EditPrompt(request.strip(), read_prompt(text.removeprefix(" ")))
+
+
+def read_policy(line: str) -> dict[str, Any]:
+    """`name=value`, one or several, as settings. Raises `CannotAsk`."""
+    settings = {}
+    for word in line.split():
+        name, sign, value = word.partition("=")
+        if not sign or not name or not value:
+            raise CannotAsk(f"{word!r}: write name=value, as queue_policy=lpm or max_num_seqs=2")
+        settings[name] = read_value(value)
+    if not settings:
+        raise CannotAsk("write name=value, as queue_policy=lpm, max_num_batched_tokens=256 or strategy=lfu")
+    return settings
+
+
+def _number(line: str, what: str) -> int:
+    try:
+        return int(line.replace(",", ""))
+    except ValueError:
+        raise CannotAsk(f"{line!r} is no number: write {what}") from None
+
+
+ASKS: Sequence[Ask] = (
+    Ask(
+        "Move what comes first in each prompt behind what comes next",
+        "Of every request that has not arrived yet: the timestamp goes behind the tools.",
+        lambda timeline, place: None,
+        _move_first,
+        from_start=True,
+    ),
+    Ask(
+        "Another prompt for a request",
+        "REQUEST: PART | PART …  A part is text, [name COUNT] for a text of that length, or [answer of REQUEST].",
+        _prompt_line,
+        _edit_prompt,
+    ),
+    Ask(
+        "Another policy",
+        "name=value, one or several: queue_policy=lpm, publish_at=compute, max_num_seqs=2, strategy=lfu.",
+        lambda timeline, place: "queue_policy=lpm",
+        lambda timeline, place, line: SetPolicy(read_policy(line)),
+    ),
+    Ask(
+        "Fewer blocks",
+        "How many blocks are taken out of the pool.",
+        lambda timeline, place: "8",
+        lambda timeline, place, line: ShrinkPool(_number(line, "how many blocks to take away")),
+    ),
+    Ask(
+        "Another block size",
+        "Tokens of a block; the cache starts empty, and whoever runs starts again.",
+        lambda timeline, place: str(max(1, timeline.settings["block_size"] // 2)),
+        lambda timeline, place, line: SetBlockSize(_number(line, "the tokens of a block")),
+    ),
+    Ask(
+        "Nothing: a branch that comes out the same",
+        "To compare with, or to change later on.",
+        lambda timeline, place: None,
+        lambda timeline, place, line: None,
+    ),
+)
+
+
+def forked(player: Player, ask: Ask, line: str) -> Player:
+    """The fork that the line asks for, at the player's step. Raises `BadChange`, `BadPrompt` or `CannotAsk`."""
+    if not ask.from_start:
+        return player.fork(ask.read(player.timeline, player.place, line))
+    timeline = player.timeline.fork(-1, ask.read(player.timeline, -1, line))
+    branch = Player(timeline, decode=player.decode, parent=player)
+    if player.step_now:
+        branch.seek_step(min(player.step_now, branch.num_steps))
+    return branch
+
+
+_INJECTED = re.compile(r"(\S+) \((\d+)\): ?(.+)")
+
+
+def injected(player: Player, line: str) -> Player:
+    """The fork in which a request of one's own arrives next, written `mine1 (4): You are a support bot.`"""
+    written = _INJECTED.fullmatch(line)
+    if written is None or int(written[2]) < 1:
+        raise CannotAsk("write an id, how many tokens it may generate, and the prompt: mine1 (4): You are a bot.")
+    return player.fork(InjectRequest(RequestSpec(written[1], read_prompt(written[3]), int(written[2]))))
+
+
+def injection_defaults(timeline: Timeline, place: int) -> tuple[str, str, str]:
+    """An id that is free, the prompt of the latest request, and its max_tokens: what the form shows at first."""
+    scenario = scenario_behind(timeline)
+    taken = {spec.id for spec in scenario.requests}
+    id = next(name for number in range(1, len(taken) + 2) if (name := f"mine{number}") not in taken)
+    came = [spec for spec in scenario.requests if arrivals(timeline).get(spec.id, place + 1) <= place]
+    like = (came or list(scenario.requests))[-1] if scenario.requests else None
+    if like is None:
+        return id, "You are a support bot.", "4"
+    return id, write_prompt(like.prompt), str(like.max_tokens)

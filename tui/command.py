@@ -1,0 +1,203 @@
+"""`minicache tui`: watch a prefix cache at work, one step at a time, forward and back."""
+
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minicache.core.errors import InvalidArgument, MinicacheError
+
+if TYPE_CHECKING:
+    from .comparison import Comparison
+    from .live import LiveEngine
+    from .player import Player
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+class CannotStart(MinicacheError):
+    """The terminal cannot show it."""
+
+
+class CacheChoice(StrEnum):
+    hash = "hash"
+    radix = "radix"
+    both = "both"
+
+
+class ModelChoice(StrEnum):
+    tiny = "tiny"
+    smollm2 = "smollm2"
+
+
+class ThemeChoice(StrEnum):
+    dark = "dark"
+    light = "light"
+
+
+@app.command()
+def tui(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SCENARIO]",
+            help="A name from `minicache sim list`, or a file .toml; none: choose.",
+            show_default=False,
+        ),
+    ] = None,
+    cache: Annotated[
+        CacheChoice | None, typer.Option(help="Over which cache, or over both.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: cache.num_blocks=64.", show_default=False),
+    ] = None,
+    events: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A recorded run: an event log (.jsonl).", show_default=False)
+    ] = None,
+    engine: Annotated[
+        ModelChoice | None, typer.Option(help="Type prompts and watch a live engine serve them.", show_default=False)
+    ] = None,
+    step: Annotated[int | None, typer.Option(help="Begin at this scheduler step.", show_default=False)] = None,
+    event: Annotated[int | None, typer.Option(help="Begin at this event.", show_default=False)] = None,
+    request: Annotated[
+        str | None, typer.Option(help="Begin where this request arrives, and select it.", show_default=False)
+    ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Save a picture instead; no terminal is needed.", show_default=False),
+    ] = None,
+    size: Annotated[str, typer.Option(metavar="COLUMNSxLINES", help="Of the picture.")] = "160x48",
+    theme: Annotated[ThemeChoice, typer.Option(help="Colours.")] = ThemeChoice.dark,
+    ascii: Annotated[bool, typer.Option("--ascii", help="Signs and lines in plain ASCII.")] = False,
+    reduced_motion: Annotated[
+        bool, typer.Option("--reduced-motion", help="Nothing moves; it is there at once.")
+    ] = False,
+    keys: Annotated[bool, typer.Option("--keys", help="List the keys and where to change them, and exit.")] = False,
+) -> None:
+    """Watch a prefix cache at work, one step at a time, forward and back."""
+    if keys:
+        _print_keys()
+        return
+    if sum(source is not None for source in (scenario, events, engine)) > 1:
+        raise InvalidArgument("SCENARIO, --events and --engine: give one of them")
+    columns_lines = _size(size)
+    if svg is None:
+        _require_terminal()
+    elif engine is not None:
+        raise InvalidArgument("--svg: a live engine has nothing to draw before somebody types a prompt")
+    opened, live = _open(scenario, cache, settings or [], events, engine)
+    _go(opened, step, event, request)
+    light = theme is ThemeChoice.light
+    if svg is not None:
+        if opened is None:
+            raise InvalidArgument("--svg: name a scenario to draw")
+        _draw(opened, svg, columns_lines, ascii, light)
+        return
+    from .app import MinicacheApp
+    from .keys import read_keymap
+
+    screen = MinicacheApp(
+        opened, live=live, ascii=ascii, light=light, reduced_motion=reduced_motion, keymap=read_keymap(keymap_path())
+    )
+    screen.run()
+    if screen.return_code:
+        raise typer.Exit(screen.return_code)
+
+
+def keymap_path() -> Path:
+    """Where a person's own keys are read from."""
+    from platformdirs import user_config_path
+
+    return user_config_path("minicache", appauthor=False) / "keys.toml"
+
+
+def _print_keys() -> None:
+    from .keys import KEYS
+
+    width = max(len(key.action) for key in KEYS) + 2
+    shown = max(len(key.keys) for key in KEYS) + 2
+    for key in KEYS:
+        print(f"{key.action.ljust(width)}{key.keys.ljust(shown)}{key.what}")
+    print(f'\nOther keys: write lines such as step = "l,right" below [keys] in {keymap_path()}')
+
+
+def _size(text: str) -> tuple[int, int]:
+    written = re.fullmatch(r"(\d+)x(\d+)", text)
+    if written is None or not (60 <= int(written[1]) <= 500 and 20 <= int(written[2]) <= 200):
+        raise InvalidArgument(f"--size {text}: write columns x lines, from 60x20 to 500x200, such as 160x48")
+    return int(written[1]), int(written[2])
+
+
+def _require_terminal() -> None:
+    """Raise `CannotStart` where there is no terminal, or one in which nobody could read anything."""
+    import shutil
+
+    from .app import MIN_HEIGHT, MIN_WIDTH
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CannotStart(
+            "minicache tui needs a terminal: `minicache sim run SCENARIO --plain` tells the same in text, and "
+            "--svg FILE saves a picture"
+        )
+    size = shutil.get_terminal_size()
+    if size.columns < MIN_WIDTH or size.lines < MIN_HEIGHT:
+        raise CannotStart(
+            f"the terminal has {size.columns}×{size.lines} characters: make it at least {MIN_WIDTH}×{MIN_HEIGHT}, or "
+            "use `minicache sim run SCENARIO --plain`"
+        )
+
+
+def _open(
+    scenario: str | None,
+    cache: CacheChoice | None,
+    settings: list[str],
+    events: Path | None,
+    engine: ModelChoice | None,
+) -> "tuple[Player | Comparison | None, LiveEngine | None]":
+    from . import sources
+
+    kind = None if cache is None or cache is CacheChoice.both else cache.value
+    if engine is not None:
+        from .live import LiveEngine
+
+        print(f"Loading {engine.value} …", file=sys.stderr)
+        live = LiveEngine(engine.value, kind or "hash")  # type: ignore[arg-type]
+        return live.player, live
+    if events is not None:
+        return sources.open_log(events, kind, settings), None  # type: ignore[arg-type]
+    if scenario is None:
+        if cache is not None or settings:
+            raise InvalidArgument("--cache and --set: name the scenario that they are for")
+        return None, None
+    if cache is CacheChoice.both:
+        return sources.open_both(scenario, settings), None
+    return sources.open_run(scenario, kind, settings), None  # type: ignore[arg-type]
+
+
+def _go(opened: "Player | Comparison | None", step: int | None, event: int | None, request: str | None) -> None:
+    from . import sources
+    from .comparison import Comparison
+
+    if step is None and event is None and request is None:
+        return
+    if opened is None:
+        raise InvalidArgument("--step, --event and --request: name the scenario that they are in")
+    player = opened.left if isinstance(opened, Comparison) else opened
+    sources.go_to(player, step, event, request)
+    if isinstance(opened, Comparison):
+        place = player.place
+        player.seek(-1)
+        opened.seek(place)
+
+
+def _draw(opened: "Player | Comparison", path: Path, size: tuple[int, int], ascii: bool, light: bool) -> None:
+    from .picture import draw, write
+
+    try:
+        write(path, draw(opened, size, ascii=ascii, light=light))
+    except OSError as error:
+        raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,299 @@
+"""Two players in lock-step: neither is ever a scheduler step ahead of the other.
+
+    left     ●──●────────●─────●  │ ●───●
+    right    ●──────●──────●───●  │ ●─────●
+    frames   0  1   2    3     4  │ 5   6
+             └────── step 1 ───┘  └ step 2
+
+A frame is a pair of places. From one frame to the next each side goes to its next stop within the step; whoever has
+none left waits at the end of the step for the other.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from minicache.sim.breakpoint import Breakpoint
+from minicache.sim.errors import BadChange
+from minicache.sim.fork import SetPolicy
+from minicache.sim.lock_step import NAMES, Parting, partings, run_both
+from minicache.sim.scenario import Kind, Scenario
+from minicache.sim.timeline import Timeline
+
+from .beats import Run
+from .playable import Clockwork
+from .player import Player
+
+SHORT = {"hash": "hash chain", "radix": "radix tree"}
+
+
+class Comparison:
+    """`left` and `right` at the same scheduler step. Moves are those of a player; places are the left one's."""
+
+    def __init__(
+        self, left: Player, right: Player, labels: tuple[str, str], names: Mapping[Kind, str] | None = None
+    ) -> None:
+        self.left = left
+        self.right = right
+        self.labels = labels
+        self._names = names or dict(zip(("hash", "radix"), labels, strict=True))
+        self._frames = list(frames(left, right))
+        self._lefts = array("q", [places[0] for places in self._frames])
+        self._rights = array("q", [places[1] for places in self._frames])
+        self._steps = array("q", [self._step_of(places) for places in self._frames])
+        self._clockwork = Clockwork()
+        self.frame = 0
+        self.version = 0
+        self._go(self._frame_at(left.place))
+
+    @classmethod
+    def of_kinds(cls, scenario: Scenario) -> "Comparison":
+        """The hash chain against the radix tree, on one clock. Raises as `run_both` does."""
+        timelines = run_both(scenario)
+        left, right = Player(timelines["hash"]), Player(timelines["radix"])
+        return cls(left, right, (SHORT["hash"], SHORT["radix"]), NAMES)
+
+    @classmethod
+    def of_policies(cls, player: Player, settings: Mapping[str, Any]) -> "Comparison":
+        """The run as it is against the run with other settings from its beginning. Raises `BadChange`."""
+        change = SetPolicy(settings)
+        left = Player(player.timeline, decode=player.decode)
+        right = Player(player.timeline.fork(-1, change), decode=player.decode)
+        left.seek(player.place)
+        return cls(left, right, ("as it is", change.describe()))
+
+    @classmethod
+    def of_fork(cls, player: Player) -> "Comparison":
+        """The original against the fork. Raises `BadChange` for a player that is no fork."""
+        if player.parent is None:
+            raise BadChange("this run is no fork: fork it first (f), then compare (m)")
+        changes = player.timeline.changes
+        label = changes[-1][1].describe() if len(changes) > len(player.parent.timeline.changes) else "the fork"
+        left = Player(player.parent.timeline, decode=player.decode)
+        right = Player(player.timeline, decode=player.decode)
+        left.seek(min(player.place, len(left.timeline) - 1))
+        return cls(left, right, ("the original", label))
+
+    @cached_property
+    def parting(self) -> Parting | None:
+        """Where the two first treat a request differently; None if they never do. Reads both runs."""
+        found = partings({"hash": self.left.timeline, "radix": self.right.timeline}, self._names)
+        return found[0] if found else None
+
+    # Where we are
+
+    @property
+    def place(self) -> int:
+        return self.left.place
+
+    @property
+    def step_now(self) -> int:
+        return self._steps[self.frame]
+
+    @property
+    def num_steps(self) -> int:
+        return max(self.left.num_steps, self.right.num_steps)
+
+    @property
+    def at_end(self) -> bool:
+        return self.frame >= len(self._frames) - 1
+
+    @property
+    def breakpoints(self) -> list[Breakpoint]:
+        """Those of the left one, at which either side stops."""
+        return self.left.breakpoints
+
+    @breakpoints.setter
+    def breakpoints(self, breakpoints: list[Breakpoint]) -> None:
+        self.left.breakpoints = breakpoints
+
+    def _step_of(self, places: tuple[int, int]) -> int:
+        return max(self.left.timeline.step_of(places[0]), self.right.timeline.step_of(places[1]))
+
+    def _frame_at(self, place: int) -> int:
+        """The first frame in which the left side has come to `place`."""
+        return min(bisect_left(self._lefts, place), len(self._frames) - 1)
+
+    def _go(self, frame: int) -> bool:
+        frame = max(0, min(frame, len(self._frames) - 1))
+        moved = frame != self.frame
+        self.frame = frame
+        left, right = self._frames[frame]
+        went = [self.left.seek(left), self.right.seek(right)]
+        for player, has_moved in zip((self.left, self.right), went, strict=True):
+            if not has_moved:
+                player.changed = frozenset()
+        self.version += moved
+        return moved
+
+    # Moves
+
+    def step(self) -> bool:
+        return self._go(self.frame + 1)
+
+    def back(self) -> bool:
+        return self._go(self.frame - 1)
+
+    def next_event(self) -> bool:
+        """As `step`: what lies between two frames is told with the second."""
+        return self.step()
+
+    def previous_event(self) -> bool:
+        return self.back()
+
+    def next_step(self) -> bool:
+        """To the last frame of this step; from there to that of the next."""
+        last = bisect_right(self._steps, self.step_now) - 1
+        if self.frame == last and last + 1 < len(self._steps):
+            last = bisect_right(self._steps, self._steps[last + 1]) - 1
+        return self._go(last)
+
+    def previous_step(self) -> bool:
+        """To the last frame of the step before."""
+        return self._go(bisect_left(self._steps, self.step_now) - 1)
+
+    def next_request(self) -> bool:
+        return self.next_of("RequestArrived")
+
+    def previous_request(self) -> bool:
+        return self.previous_of("RequestArrived")
+
+    def next_of(self, *kinds: str) -> bool:
+        """To the next frame in which either side comes over an event of these types."""
+
+        def places(player: Player) -> list[int]:
+            return [p for kind in kinds if (p := player.timeline.next(player.place, kind)) is not None]
+
+        return self._go_first(lambda player: min(places(player), default=None))
+
+    def previous_of(self, *kinds: str) -> bool:
+        def places(player: Player) -> list[int]:
+            before = self._before(player)
+            return [p for kind in kinds if (p := player.timeline.previous(before + 1, kind)) is not None]
+
+        return self._go_last(lambda player: max(places(player), default=None))
+
+    def run_to(self, what: Run) -> bool:
+        return self._go_first(lambda player: player.beats.next_target(what, player.place))
+
+    def run_back_to(self, what: Run) -> bool:
+        return self._go_last(lambda player: player.beats.previous_target(what, self._before(player) + 1))
+
+    def continue_(self) -> bool:
+        """To the next frame in which either side meets a breakpoint, else to the end."""
+        points = self.breakpoints
+        return self._go_first(lambda player: player.timeline.run_to(player.place, *points)) or self.end()
+
+    def reverse_continue(self) -> bool:
+        points = self.breakpoints
+        return (
+            self._go_last(lambda player: player.timeline.run_back_to(self._before(player) + 1, *points)) or self.start()
+        )
+
+    def seek(self, place: int) -> bool:
+        """To the first frame in which the left side has come to `place`."""
+        return self._go(self._frame_at(place))
+
+    def seek_step(self, step: int) -> bool:
+        """To where a scheduler step begins; raises `UnknownThing`."""
+        longer = max((self.left, self.right), key=lambda player: player.num_steps)
+        longer.timeline.place_of_step(step)
+        return self._go(bisect_left(self._steps, step))
+
+    def start(self) -> bool:
+        return self._go(0)
+
+    def end(self) -> bool:
+        return self._go(len(self._frames) - 1)
+
+    def _before(self, player: Player) -> int:
+        """Where the player was one frame ago: what it came over since is where we are."""
+        return self._frames[max(0, self.frame - 1)][player is self.right]
+
+    def _go_first(self, target: Callable[[Player], int | None]) -> bool:
+        """To the first frame in which one of the sides has come to its target, if there is one."""
+        found = list(self._frames_of(target))
+        return bool(found) and self._go(min(found))
+
+    def _go_last(self, target: Callable[[Player], int | None]) -> bool:
+        found = list(self._frames_of(target))
+        return bool(found) and self._go(max(found))
+
+    def _frames_of(self, target: Callable[[Player], int | None]) -> Iterator[int]:
+        for player, places in ((self.left, self._lefts), (self.right, self._rights)):
+            place = target(player)
+            if place is not None:
+                yield bisect_left(places, place)
+
+    # Playing
+
+    @property
+    def playing(self) -> bool:
+        return self._clockwork.playing
+
+    @playing.setter
+    def playing(self, playing: bool) -> None:
+        self._clockwork.playing = playing
+        self.left.playing = self.right.playing = playing
+        self.version += 1
+
+    @property
+    def speed(self) -> int:
+        return self._clockwork.speed
+
+    @speed.setter
+    def speed(self, speed: int) -> None:
+        self._clockwork.speed = speed
+        self.left.speed = self.right.speed = speed
+        self.version += 1
+
+    def advance(self, seconds: float) -> bool:
+        """While playing: take the frames that are due. Stops at a breakpoint of either side and at the end."""
+        if not self.playing:
+            return False
+        before = self.frame
+        for _ in range(self._clockwork.beats(seconds)):
+            places = self._frames[self.frame]
+            self.step()
+            if self.at_end or self._met_breakpoint(places):
+                self.playing = False
+                break
+        return self.frame != before
+
+    def _met_breakpoint(self, since: tuple[int, int]) -> bool:
+        if not self.breakpoints:
+            return False
+        for player, place in zip((self.left, self.right), since, strict=True):
+            found = player.timeline.run_to(place, *self.breakpoints)
+            if found is not None and found <= player.place:
+                return True
+        return False
+
+
+def frames(left: Player, right: Player) -> Iterator[tuple[int, int]]:
+    """The pairs of places, from before both runs to the end of both."""
+    places = [-1, -1]
+    players = (left, right)
+    yield -1, -1
+    while True:
+        ahead = [player.beats.after(place) for player, place in zip(players, places, strict=True)]
+        steps = [player.timeline.step_of(p) for player, p in zip(players, ahead, strict=True) if p is not None]
+        if not steps:
+            return
+        step = min(steps)
+        for side, (player, following) in enumerate(zip(players, ahead, strict=True)):
+            if following is not None and player.timeline.step_of(following) <= step:
+                places[side] = following
+            else:
+                places[side] = max(places[side], _end_of_step(player.timeline, step))
+        yield places[0], places[1]
+
+
+def _end_of_step(timeline: Timeline, step: int) -> int:
+    """The last event of a step, or of the run if that is shorter."""
+    last = len(timeline) - 1
+    if last < 0 or timeline.step_of(last) <= step:
+        return last
+    return timeline.place_of_step(step + 1) - 1

@@ -1,0 +1,1 @@
+"""What a player shows, as data: rows, cells and sentences. Without Textual."""

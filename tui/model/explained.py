@@ -1,0 +1,117 @@
+"""Explain, for whatever is selected. The sentences about events are the simulator's."""
+
+from collections.abc import Callable, Iterator
+
+from minicache.core import events as ev
+from minicache.core.events import Event
+from minicache.core.views import EngineView
+from minicache.sim.errors import UnknownThing
+from minicache.sim.explainer import Account, Explained, explain_block, explain_event, explain_request
+from minicache.sim.narration import Narration
+from minicache.sim.phrases import plural
+from minicache.sim.timeline import Timeline
+
+from .rows import Selection
+from .run_index import RunIndex
+
+ABOUT_NODES = (ev.BlocksPublished, ev.NodeSplit, ev.NodesEvicted)
+
+
+def explain_selection(
+    selection: Selection,
+    place: int,
+    view: EngineView,
+    narration: Narration,
+    index: RunIndex,
+    text: Callable[[int], str],
+) -> Explained:
+    """Raises `UnknownThing` if there is no such thing at `place`. `text` says what a node holds."""
+    timeline = narration.timeline
+    match selection.kind, selection.id:
+        case "event", int(event):
+            return explain_event(timeline, event, narration)
+        case "request", str(request):
+            return explain_request(timeline, request, place, narration)
+        case "block", int(block):
+            return explain_block(timeline, block, place, narration)
+        case "node", int(node):
+            return _explain_node(node, place, view, narration, text)
+        case "token", (str(request), int(position)):
+            return _explain_token(request, position, place, view, narration, index)
+    if place < 0:
+        return Explained("the beginning", "Nothing has happened yet.", [])
+    return explain_event(timeline, place, narration)
+
+
+def accounts(narration: Narration, places: list[int]) -> list[Account]:
+    """The events at these places, told."""
+    return [Account(line.place, line.event.step, line.words, line.rule) for line in narration.lines(places)]
+
+
+def _explain_node(id: int, place: int, view: EngineView, narration: Narration, text: Callable[[int], str]) -> Explained:
+    timeline = narration.timeline
+    places = list(_about_node(timeline, id, place))
+    node = view.nodes.get(id)
+    if node is None:
+        if not places:
+            raise UnknownThing(f"there is no node {id} at event {place}")
+        return Explained(f"node {id}", f"Node {id} is not in the tree any more.", accounts(narration, places))
+    below = f"below node {node.parent}" if node.parent else "below the root"
+    locks = f"{plural(node.locks, 'request')} hold it locked" if node.locks > 1 else "one request holds it locked"
+    children = sum(other.parent == id for other in view.nodes.values())
+    if node.locks:
+        fate = f"{locks}, so it cannot be evicted"
+    elif children:
+        fate = f"nobody locks it; {plural(children, 'node')} hang on it and go before it"
+    else:
+        fate = "nobody locks it and nothing hangs on it, so it can be evicted"
+    fate = fate.replace("1 node hang on it and go", "1 node hangs on it and goes")
+    summary = (
+        f"Node {id}, {below}, holds {plural(len(node.tokens), 'token')} in {plural(len(node.blocks), 'block')}, "
+        f'"{text(id)}": {fate}. It was hit {plural(node.hits, "time")}.'
+    )
+    return Explained(f"node {id}", summary, accounts(narration, places))
+
+
+def _about_node(timeline: Timeline, id: int, last: int) -> Iterator[int]:
+    for kind in ABOUT_NODES:
+        at = timeline.next(-1, kind.__name__)
+        while at is not None and at <= last:
+            if _concerns(timeline.events[at], id):
+                yield at
+            at = timeline.next(at, kind.__name__)
+
+
+def _concerns(event: Event, id: int) -> bool:
+    match event:
+        case ev.BlocksPublished():
+            return event.node == id
+        case ev.NodeSplit():
+            return id in (event.node, event.upper)
+        case ev.NodesEvicted():
+            return id in event.nodes
+    return False
+
+
+def _explain_token(
+    request: str, position: int, place: int, view: EngineView, narration: Narration, index: RunIndex
+) -> Explained:
+    known = view.requests.get(request) or view.ended.get(request)
+    if known is None or not 0 <= position < len(known.tokens):
+        raise UnknownThing(f"{request} has no token {position} at event {place}")
+    table, number = view.tables.get(request, []), position // view.block_size
+    where = f"in block {table[number]}" if number < len(table) else "in no block"
+    lookup = index.last_lookup(request, place)
+    found = narration.at(lookup).event if lookup is not None else None
+    hit = found.num_tokens if isinstance(found, ev.PrefixMatched) else 0
+    if position < hit:
+        how = "was found in the cache"
+    elif position < known.num_computed_tokens:
+        how = "was computed"
+    else:
+        how = "has no KV yet"
+    kind = "prompt" if position < known.num_prompt_tokens else "answer"
+    summary = f"Token {position:,} of {request}, of its {kind}, is {where} and {how}."
+    return Explained(
+        f"token {position:,} of {request}", summary, accounts(narration, [lookup] if lookup is not None else [])
+    )

@@ -1,0 +1,59 @@
+"""Looking for something by what a person remembers of it: a number, a hash, a name, a piece of a prompt."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from minicache.core.views import EngineView
+from minicache.sim.phrases import short_hash
+from minicache.sim.timeline import Timeline
+
+from .rows import Found, Selection
+from .run_index import RunIndex
+
+MOST = 20
+AROUND = 12  # characters shown on both sides of a piece of prompt
+_HEX = re.compile(r"[0-9a-f]{3,}")
+_NODE = re.compile(r"(?:node |n)(\d+)")
+
+
+def find(text: str, view: EngineView, index: RunIndex, timeline: Timeline, prompt: Callable[[str], str]) -> list[Found]:
+    """At most `MOST` things: the block of that number, a node, hashes that begin so, requests of that name, and
+    prompts that contain the text. `prompt` gives the text of a request's prompt."""
+    text = text.strip()
+    found: list[Found] = []
+    if text:
+        for source in (_blocks(text, view), _nodes(text, view), _hashes(text, view), _requests(text, index, prompt)):
+            found += source
+    return found[:MOST]
+
+
+def _blocks(text: str, view: EngineView) -> Iterator[Found]:
+    number = text.removeprefix("block ").removeprefix("b")
+    if number.isdecimal() and int(number) < view.num_blocks:
+        yield Found(f"block {int(number)}", Selection("block", int(number)))
+
+
+def _nodes(text: str, view: EngineView) -> Iterator[Found]:
+    match = _NODE.fullmatch(text)
+    if match and int(match[1]) in view.nodes:
+        yield Found(f"node {match[1]}", Selection("node", int(match[1])))
+
+
+def _hashes(text: str, view: EngineView) -> Iterator[Found]:
+    if _HEX.fullmatch(text.lower()):
+        for block, hash in view.hashes.items():
+            if hash.hex().startswith(text.lower()):
+                yield Found(f"block {block}, hash {short_hash(hash)}…", Selection("block", block))
+
+
+def _requests(text: str, index: RunIndex, prompt: Callable[[str], str]) -> Iterator[Found]:
+    """First those whose name it is, then those whose name contains it, then prompts."""
+    names = sorted((id for id in index.requests if text.lower() in id.lower()), key=lambda id: id != text)
+    for id in names:
+        yield Found(f"request {id}", Selection("request", id), index.requests[id].arrival)
+    for id, marks in index.requests.items():
+        words = prompt(id)
+        at = words.lower().find(text.lower())
+        if at >= 0 and id not in names:
+            around = words[max(0, at - AROUND) : at + len(text) + AROUND]
+            yield Found(f"request {id}: …{around}…", Selection("request", id), marks.arrival)

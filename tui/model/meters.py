@@ -1,0 +1,69 @@
+"""Figures at a place, with their history over the steps before, and what each means."""
+
+from collections.abc import Sequence
+
+from minicache.core.hit_rate import DEFINITIONS
+from minicache.core.views import EngineView
+from minicache.sim.timeline import Timeline
+
+from ..cells import Cells
+from .rows import Meter
+from .run_index import RunIndex
+
+HISTORY = 32  # steps
+HIT_RATE = "tokens of all"
+
+
+def meters_at(timeline: Timeline, place: int, view: EngineView, cells: Cells, index: RunIndex) -> list[Meter]:
+    """Hit rate, pool use, waiting requests, computed tokens. In the history each lies between 0 and 1: a count as a
+    share of the largest in the steps that are shown."""
+    over = index.steps_until(place)
+    steps = range(max(0, over - HISTORY), over)
+    rate = timeline.hit_rate(place)
+    capacity = max(1, len(cells) - 1)
+    used = cells.counts().used
+    computed = _computed(timeline, place)
+    definition = " ".join((DEFINITIONS[HIT_RATE].__doc__ or "").split())
+    return [
+        Meter(
+            "hit rate",
+            "–" if rate is None else f"{100 * rate:.1f} % of tokens",
+            [timeline.hit_rate(index.ends[step]) or 0.0 for step in steps],
+            f'"{HIT_RATE}": {definition[0].lower()}{definition[1:].rstrip(".")}, over all admissions up to here.',
+        ),
+        Meter(
+            "pool",
+            f"{100 * used / capacity:.0f} %",
+            [min(1.0, index.used[step] / capacity) for step in steps],
+            f"Blocks that requests hold, of the {capacity:,} of the pool. What is cached and held by nobody does not "
+            "count.",
+        ),
+        Meter(
+            "waiting",
+            f"{len(view.waiting):,}",
+            _shares([index.waiting[step] for step in steps], len(view.waiting)),
+            "Requests in the queue, those that were preempted included.",
+        ),
+        Meter(
+            "computed",
+            f"{computed:,} in this step",
+            _shares([index.computed[step] for step in steps], computed),
+            "Tokens whose KV was computed in this step, prompts and answers together.",
+        ),
+    ]
+
+
+def _shares(values: Sequence[int], now: int) -> list[float]:
+    most = max(1, now, *values)
+    return [value / most for value in values]
+
+
+def _computed(timeline: Timeline, place: int) -> int:
+    """Tokens computed since the step began."""
+    begun = timeline.previous(place + 1, "StepStarted")
+    total = 0
+    at = timeline.next(-1 if begun is None else begun, "TokensComputed")
+    while at is not None and at <= place:
+        total += getattr(timeline.events[at], "num_tokens", 0)
+        at = timeline.next(at, "TokensComputed")
+    return total

@@ -1,0 +1,118 @@
+"""What panels draw, as data. Every text in here may come from a prompt: draw it as text, never as markup."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..signs import Sign
+
+Kind = Literal["nothing", "event", "request", "block", "node", "token"]
+State = Literal["waiting", "prefill", "decode", "preempted", "done", "aborted", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is explained: an event (its place), a request (its id), a block, a node, a token as (request, position)."""
+
+    kind: Kind = "nothing"
+    id: int | str | tuple[str, int] | None = None
+
+
+NOTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """A request at this place. `prompt`, `hit`, `computed`, `total` and `generated` are in tokens: `hit` of the prompt
+    at its first admission (None before it), `computed` have their KV now, `total` are known now."""
+
+    id: str
+    state: State
+    prompt: int
+    hit: int | None
+    computed: int
+    total: int
+    generated: int
+    max_tokens: int
+    preemptions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BeltItem:
+    """One thing that will be handed out: a block, `count` empty blocks in a row, or a leaf of the radix tree.
+
+    `text` says what it holds. `later`: a node that is no leaf yet, but becomes one when those before it have gone.
+    """
+
+    label: str
+    blocks: tuple[int, ...]
+    sign: Sign
+    text: str
+    selection: Selection
+    count: int = 1
+    later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """A row of the hash chain or of the radix tree.
+
+    `key` stays the same while the thing is there. `branches` says for each level down to this row whether more siblings
+    follow on it; the last is the row's own. `folded` blocks of a run without a branch stand behind a row that says
+    only this. `orphan`: what it hangs on is gone, so no lookup gets here. `sharers` hold it; `locked`: it cannot be
+    evicted.
+    """
+
+    key: object
+    depth: int
+    branches: tuple[bool, ...]
+    label: str
+    blocks: tuple[int, ...]
+    sharers: int
+    text: str
+    sign: Sign
+    selection: Selection
+    locked: bool = False
+    folded: int = 0
+    orphan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TreeModel:
+    """The rows, and which of them the current event is about."""
+
+    rows: list[TreeRow] = field(default_factory=list)
+    focus: int | None = None
+
+
+ChainModel = TreeModel
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """A figure, its text, its latest values (each between 0 and 1, oldest first), and what it means."""
+
+    name: str
+    value: str
+    history: list[float]
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class StripCell:
+    """The events `first` to `last` in one cell: the rarest kind among them, as a style name and a glyph."""
+
+    glyph: str
+    kind: str
+    contains_place: bool
+    first: int
+    last: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that was looked for: what it is, in words, what to select, and the place to go to, if any."""
+
+    label: str
+    selection: Selection
+    place: int | None = None

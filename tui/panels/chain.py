@@ -1,0 +1,25 @@
+"""The hash chain: every findable block below the block whose hash its own hash contains."""
+
+from ..model.rows import TreeRow
+from .branches import Branches
+
+
+class Chain(Branches):
+    """Rows are hashes."""
+
+    HELP = """\
+# Hash chain
+
+Every **findable** block: the first digits of its hash, its number, its sign and how many share it, and the text it
+holds. A block hangs below its parent: its hash is computed from the parent's hash and its own tokens, so two requests
+share a row only if **everything** before is the same too. Where two prompts part, the chain branches. A long run
+without a branch is folded.
+
+`up` and `down` move, `enter` explains the block.
+"""
+
+    def rows_and_focus(self) -> tuple[list[TreeRow], int | None]:
+        model = self.player.chain()
+        blocks = sum(len(row.blocks) + row.folded for row in model.rows)
+        self.entitle("Hash chain", f"{blocks:,} findable")
+        return model.rows, model.focus

@@ -1,0 +1,157 @@
+"""Explain: what just happened, in whole sentences; by which rule, what would have made it different, who decided.
+
+Before the first event it tells the story of the scenario. When something is selected it explains that. The sentences
+are those of the transcript (`minicache.sim.words`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minicache.sim.errors import UnknownThing
+from minicache.sim.explainer import Account, Explained
+from minicache.sim.rules import Rule
+
+from .line import Line, wrapped
+from .panel import Panel
+
+if TYPE_CHECKING:
+    from ..player import Player
+
+Row = list[tuple[str, str]]  # runs of text with their styles
+
+CARD = 44  # cells of the right column, in which the rule stands where there is room for one
+READABLE = 104  # from a longer line the eye does not find back to the next one
+INDENT = "  "
+BACK = "escape: back to what happened"
+
+
+class Explain(Panel):
+    """Scrolls with the arrow keys and the wheel."""
+
+    HELP = """\
+# Explain
+
+What happened in this step, sentence by sentence; the last one is where you are. Below or beside it stand the **rule**
+by which it was so, what would have made it **different**, and the **function** of `minicache.core` that decided.
+
+Select a block, a node, a token, a request or a place in the event strip (focus the panel with `tab`, move with the
+arrow keys, press `enter`; or click), and it explains that instead. `escape` goes back to what happened.
+
+`up` and `down` scroll.
+"""
+
+    def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(player, id=id, classes=classes)
+        self._rows: list[Row] = []
+        self._card: list[Row] = []
+        self._told: tuple[object, ...] = ()
+        self._title = self._below = ""
+
+    def read(self) -> None:
+        player = self.player
+        told = (id(player), player.version, self.width, self.height)
+        if told == self._told:
+            return
+        self._told = told
+        self._card = []
+        first = 0  # the row to begin with
+        if player.selection.kind != "nothing":
+            self._rows = self._selected()
+        elif player.place < 0:
+            self._rows = self._story(player.story())
+        else:
+            first = self._beat(player.sentences())
+        self.virtual_size = self.virtual_size.with_height(len(self._rows))
+        self.scroll_to(y=first, animate=False, force=True)
+        self._entitle()
+
+    def _entitle(self) -> None:
+        """The titles, and how much there is to scroll."""
+        above = self.scroll_offset.y
+        below = len(self._rows) - above - self.height
+        more = [f"↑ {above}"] if above > 0 else []
+        more += [f"↓ {below} more"] if below > 0 else []
+        self.entitle(self._title, " ".join(more), self._below)
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def line(self, y: int) -> Line:
+        line = Line(self.width)
+        for text, style in self._rows[y]:
+            line.add(text, style)
+        beside = y - self.scroll_offset.y
+        if 0 <= beside < len(self._card):
+            line.to(self.width - CARD - 2).add("│ ", "line")
+            for text, style in self._card[beside]:
+                line.add(text, style)
+        return line
+
+    def move(self, dx: int, dy: int) -> bool:
+        self.scroll_to(y=self.scroll_offset.y + dy, animate=False, force=True)
+        return True
+
+    def scrolled(self) -> None:
+        self._entitle()
+        self.show_titles()
+        self.redraw()
+
+    # What there is to tell
+
+    def _story(self, story: str) -> list[Row]:
+        title, _, text = story.partition("\n")
+        self._title, self._below = f"The story · {title}", "press → to take one step"
+        return self._paragraph(text.strip(), "text", self.width)
+
+    def _beat(self, accounts: list[Account]) -> int:
+        """The rows, and which of them to begin with so that the last sentence is seen."""
+        *earlier, last = accounts
+        beside = self.width >= CARD + 70
+        width = self.width - CARD - 3 if beside else self.width
+        before = [row for account in earlier for row in self._paragraph(account.sentence, "quiet", width)]
+        told = self._paragraph(last.sentence, "text strong", width, begin="▌ ")
+        self._rows = before + told
+        title = f"Explain · step {last.step} · event {last.place:,}"
+        if beside:
+            self._card = self._rule_card(last.rule)
+            self._title, self._below = title, ""
+            self._rows += [[] for _ in range(min(len(self._card), self.height) - len(self._rows))]
+            return max(0, min(len(before), len(before) + len(told) - self.height))
+        rule = self._rule(last.rule, width)
+        self._rows += rule
+        self._title, self._below = title, last.rule.decided_by
+        return max(0, min(len(before), len(self._rows) - self.height))
+
+    def _selected(self) -> list[Row]:
+        try:
+            return self._explained(self.player.explain())
+        except UnknownThing as error:  # it is not there at this place
+            self._title, self._below = "Explain", BACK
+            return self._paragraph(f"{str(error)[:1].upper()}{str(error)[1:]}.", "text", self.width)
+
+    def _explained(self, explained: Explained) -> list[Row]:
+        self._title, self._below = f"Explain · {explained.subject}", BACK
+        rows = self._paragraph(explained.summary, "text strong", self.width, begin="▌ ")
+        for account in reversed(explained.accounts):
+            where = f"Event {account.place:,}, step {account.step}. "
+            rows += [[], *self._paragraph(where + account.sentence, "text", self.width)]
+            rows += self._rule(account.rule, self.width)
+            rows.append([(INDENT + account.rule.decided_by, "quiet")])
+        return rows
+
+    def _paragraph(self, text: str, style: str, width: int, begin: str = INDENT) -> list[Row]:
+        return [[(begin, "focus"), (part, style)] for part in wrapped(text, min(width, READABLE) - len(begin))]
+
+    def _rule(self, rule: Rule, width: int) -> list[Row]:
+        """The rule's name and what would have made it different, in the lines of one paragraph."""
+        rows = self._paragraph(f"{rule.name}. {rule.otherwise}", "quiet", width)
+        first = rows[0][1][0]
+        if first.startswith(rule.name):
+            rows[0] = [(INDENT, ""), (rule.name, "focus"), (first.removeprefix(rule.name), "quiet")]
+        return rows
+
+    def _rule_card(self, rule: Rule) -> list[Row]:
+        rows: list[Row] = [[("The rule: ", "quiet"), (rule.name, "focus strong")]]
+        rows += [[(part, "text")] for part in wrapped(rule.otherwise, CARD)]
+        return rows + [[(part, "quiet")] for part in rule.decided_by.split(" ")]

@@ -1,0 +1,135 @@
+"""The event strip: the whole run in one line, with a mark for where we are. Click or drag it to go somewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.binding import Binding
+
+from ..model.rows import Selection, StripCell
+from .line import Line
+from .panel import SIDEWAYS, Panel
+
+if TYPE_CHECKING:
+    from ..player import Player
+
+
+class Strip(Panel):
+    """The cursor is a cell; it goes with the player until it is moved."""
+
+    HELP = """\
+# Event strip
+
+The whole run from left to right, a sign for each stretch of it: what is rare in a stretch is shown before what is
+common, so no eviction and no preemption is lost. The reversed cell is where you are; what lies ahead is fainter.
+
+**Click** it or **drag** along it to go there. With the keyboard: `left` and `right` move a cursor, `enter` goes there.
+"""
+    BINDINGS: ClassVar = [*SIDEWAYS, Binding("enter", "go", "Go there", show=False)]
+    DEFAULT_CSS = """
+    Strip, Strip.-ascii { height: 1; border: none; padding: 0 1; }
+    Strip:focus, Strip.-ascii:focus { border: none; background: $mc-used-tint; }
+    """
+
+    def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(player, id=id, classes=classes)
+        self.cursor: int | None = None
+        self._cells: list[StripCell] = []
+        self._read: tuple[object, ...] = ()
+        self._dragging = False
+
+    def read(self) -> None:
+        key = (id(self.player), self.player.version, self.width)
+        if key != self._read:
+            self._read = key
+            self._cells = self.player.strip(self._room)
+            self.cursor = None
+
+    def count(self) -> int:
+        return 1
+
+    def line(self, y: int) -> Line:
+        line = Line(self.width).add(*(("▶", "focus") if self.has_focus else ("├", "line")))
+        here = self._here
+        for index, cell in enumerate(self._cells):
+            style = (cell.kind or "line") + (" faded" if here is None or index > here else "")
+            glyph = cell.glyph
+            if self.has_focus and index == self.cursor:
+                glyph, style = "▼", "focus strong cursor"
+            elif index == here:
+                style = "focus strong cursor"
+            line.add(glyph, style)
+            line.to(1 + self._column(index + 1), "line" + (" faded" if here is None or index >= here else ""), "─")
+        return line.to(1 + self._room, "line", "─").add(*(("◀", "focus") if self.has_focus else ("┤", "line")))
+
+    @property
+    def _room(self) -> int:
+        return max(1, self.width - 2)
+
+    def _column(self, index: int) -> int:
+        """Where a cell begins: where there are fewer of them than columns, they are stretched."""
+        return index * self._room // max(1, len(self._cells))
+
+    def _cell_at(self, x: int) -> StripCell | None:
+        """The cell at column `x`, or the nearest."""
+        if not self._cells:
+            return None
+        column = max(0, min(x - 1, self._room - 1))
+        return self._cells[((column + 1) * len(self._cells) - 1) // self._room]
+
+    @property
+    def _here(self) -> int | None:
+        return next((i for i, cell in enumerate(self._cells) if cell.contains_place), None)
+
+    def move(self, dx: int, dy: int) -> bool:
+        target = (self._here or 0) + dx if self.cursor is None else self.cursor + dx
+        if not dx or not 0 <= target < len(self._cells):
+            return False
+        self.cursor = target
+        self.tooltip = None
+        return True
+
+    def point(self, x: int, y: int) -> bool:
+        cell = self._cell_at(x)
+        if cell is None:
+            return False
+        self.cursor = self._cells.index(cell)
+        return True
+
+    def under_cursor(self) -> Selection | None:
+        return None
+
+    def action_go(self) -> None:
+        if self.cursor is not None:
+            self.post_message(self.Moved(self, self._cells[self.cursor].first))
+
+    def describe(self, x: int, y: int) -> str:
+        cell = self._cell_at(x)
+        return cell.what if cell else ""
+
+    # Scrubbing
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        event.prevent_default()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self.capture_mouse()
+        self._dragging = True
+        self._scrub(event)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._dragging:
+            self._dragging = False
+            self.release_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragging:
+            event.prevent_default()
+            self._scrub(event)
+
+    def _scrub(self, event: events.MouseEvent) -> None:
+        cell = self._cell_at(event.x - self.gutter.left)
+        if cell is not None and not cell.contains_place:
+            self.post_message(self.Moved(self, cell.first))

@@ -1,0 +1,282 @@
+"""A player: a position in a timeline and everything that follows from it. No Textual, no threads, no clock.
+
+    → step       to the next stop (`beats.py`)         place 12        17
+    ← back       to the stop before                    ──────●─────────●──────
+                                                              the beat: 13 … 17
+
+What is shown is a function of the place and of what is selected: however a place was reached, it looks the same.
+"""
+
+from collections.abc import Sequence
+
+from minicache.core.eviction import strategy_named
+from minicache.sim.errors import UnknownThing
+from minicache.sim.explainer import Account, Explained
+from minicache.sim.fork import Change
+from minicache.sim.narration import Narration
+from minicache.sim.narrator import Finding
+from minicache.sim.timeline import Timeline
+from minicache.sim.toml_table import suggestion
+
+from .beats import Run
+from .model.belt import belt_of_queue, belt_of_tree
+from .model.explained import accounts, explain_selection
+from .model.find import find
+from .model.labels import Texts
+from .model.meters import meters_at
+from .model.requests import request_rows
+from .model.rows import (
+    NOTHING,
+    BeltItem,
+    ChainModel,
+    Found,
+    Meter,
+    RequestRow,
+    Selection,
+    StripCell,
+    TreeModel,
+    TreeRow,
+)
+from .model.run_index import RunIndex
+from .model.strip import StripMap
+from .model.token_text import Decoder
+from .model.trees import Chain, tree_model
+from .moves import Moves
+from .playable import BEAT_SECONDS, SPEEDS, Playable
+from .ribbon import RibbonModel, ribbon_of
+
+__all__ = [
+    "BEAT_SECONDS",
+    "NOTHING",
+    "SPEEDS",
+    "BeltItem",
+    "ChainModel",
+    "Found",
+    "Meter",
+    "Playable",
+    "Player",
+    "RequestRow",
+    "Run",
+    "Selection",
+    "StripCell",
+    "TreeModel",
+    "TreeRow",
+]
+
+TEXT = 40  # tokens of a node or block that are said in words
+KEPT_FINDINGS = 1024
+
+
+class Player(Moves):
+    """A position in a timeline, which may grow (call `refresh` then). Moves return whether the position changed."""
+
+    def __init__(self, timeline: Timeline, *, decode: Decoder | None = None, parent: "Player | None" = None) -> None:
+        super().__init__(timeline)
+        self.parent = parent
+        self.decode = decode
+        self.index = RunIndex(timeline)
+        self.texts = Texts(timeline, self.index, decode)
+        if parent is not None:
+            self.breakpoints = list(parent.breakpoints)
+        self.selection = NOTHING
+        self._strip = StripMap(timeline)
+        self._chain = Chain(timeline, self.index, self.texts)
+        self._narration: Narration | None = None
+        self._findings: dict[int, Finding | None] = {}
+
+    # What it is
+
+    @property
+    def title(self) -> str:
+        scenario = self.timeline.scenario
+        return scenario.title if scenario else str(self.timeline.settings.get("title") or "A recorded run")
+
+    def facts(self) -> str:
+        """`hash chain · block 16 · 512 blocks · lru`, at this place."""
+        kind = "radix tree" if self.timeline.kind == "radix" else "hash chain"
+        order = f" · {self._strategy()}" if self.timeline.kind == "radix" else ""
+        return f"{kind} · block {self.view.block_size} · {self.view.num_blocks - 1:,} blocks{order}"
+
+    def story(self) -> str:
+        """The title, and below it what the scenario is about."""
+        scenario = self.timeline.scenario
+        if scenario:
+            return f"{scenario.title}\n{' '.join(scenario.story.split())}"
+        return f"{self.title}\n{len(self.timeline):,} events in {self.num_steps:,} steps."
+
+    @property
+    def permalink(self) -> str:
+        """The command that comes back to this place."""
+        scenario = self.timeline.scenario
+        name = scenario.source or scenario.name if scenario else "--events run.jsonl"
+        if scenario and name == f"{scenario.name}.toml":
+            name = scenario.name
+        kind = f" --cache {self.timeline.kind}" if scenario and self.timeline.kind != scenario.kinds[0] else ""
+        return f"minicache tui {name}{kind} --event {self.place}"
+
+    # Selecting
+
+    def select(self, selection: Selection) -> None:
+        if selection != self.selection:
+            self.selection = selection
+            self.version += 1
+
+    def go_to_request(self, request: str) -> bool:
+        """To where a request arrives, and select it. Raises `UnknownThing` with what there is."""
+        marks = self.index.requests.get(request)
+        if marks is None:
+            ids = list(self.index.requests)
+            few = ", ".join(ids[:8]) + (", …" if len(ids) > 8 else "")
+            raise UnknownThing(f"this run has no request {request!r}{suggestion(request, ids) or f': it has {few}'}")
+        self.select(Selection("request", request))
+        return self.seek(marks.arrival)
+
+    def select_next_request(self, by: int = 1) -> None:
+        """The request `by` rows on from the one that is shown."""
+        ids = [row.id for row in self.requests()]
+        if ids:
+            now = ids.index(self.focus_request) if self.focus_request in ids else -1 if by > 0 else 0
+            self.select(Selection("request", ids[(now + by) % len(ids)]))
+
+    @property
+    def focus_request(self) -> str | None:
+        """The request that is selected, else the one that the current event is about, else the last before that."""
+        match self.selection.kind, self.selection.id:
+            case ("request", str(chosen)) | ("token", (str(chosen), int())):
+                return chosen
+        for place in range(self.place, -1, -1):
+            request = getattr(self.timeline.events[place], "request", None)
+            if request in self.index.requests:
+                return str(request)
+        return None
+
+    def chosen_blocks(self) -> frozenset[int]:
+        """The blocks of whatever is selected."""
+        view = self.view
+        match self.selection.kind, self.selection.id:
+            case "block", int(block):
+                return frozenset((block,))
+            case "request", str(request):
+                return frozenset(view.tables.get(request, ()))
+            case "node", int(node):
+                return frozenset(view.nodes[node].blocks if node in view.nodes else ())
+            case "event", int(place):
+                return frozenset(getattr(self.timeline.require(place), "blocks", ()))
+            case "token", (str(request), int(position)):
+                table = view.tables.get(request, ())
+                return frozenset(table[position // view.block_size :][:1])
+        return frozenset()
+
+    # What is shown
+
+    def requests(self) -> list[RequestRow]:
+        return request_rows(self.view, self.index, self.place)
+
+    def ribbon(self, request: str | None = None) -> RibbonModel | None:
+        """The tokens of a request, of the one in focus if none is named."""
+        request = request or self.focus_request
+        if request is None:
+            return None
+        return ribbon_of(request, self.place, self.view, self.index, self.texts, self._finding)
+
+    def belt(self, limit: int) -> list[BeltItem]:
+        """What will be handed out next, front first; about `limit` items. Empty blocks go before a tree's leaves."""
+        items = list(belt_of_queue(self.view, self.cells, limit, self._block_text))
+        if self.timeline.kind == "radix":
+            strategy = strategy_named(self._strategy())
+            items += belt_of_tree(self.view, strategy, max(0, limit - len(items)), self._node_text)
+        return items
+
+    def chain(self) -> ChainModel:
+        return self._chain.model(self.place, self.view, self.cells, self.chosen_blocks())
+
+    def tree(self) -> TreeModel:
+        return tree_model(self.view, self.cells, self.current, self.texts, self._owner)
+
+    def meters(self) -> list[Meter]:
+        return meters_at(self.timeline, self.place, self.view, self.cells, self.index)
+
+    def strip(self, width: int) -> list[StripCell]:
+        return self._strip.cells(width, self.place)
+
+    def sentences(self) -> list[Account]:
+        """What happened since the stop before; last the current event. Nothing before the first event."""
+        return accounts(self.narration, self.beats.told(self.place)) if self.place >= 0 else []
+
+    def explain(self) -> Explained:
+        """Whatever is selected, else the current event; raises `UnknownThing` if it is not there at this place."""
+        return explain_selection(self.selection, self.place, self.view, self.narration, self.index, self._node_text)
+
+    def find(self, text: str) -> list[Found]:
+        return find(text, self.view, self.index, self.timeline, self._prompt_text)
+
+    @property
+    def narration(self) -> Narration:
+        """The run in sentences; made when it is first needed, for it reads the whole run."""
+        if self._narration is None:
+            self._narration = Narration(self.timeline)
+        return self._narration
+
+    # What if, and more of the same
+
+    def fork(self, change: Change | None = None) -> "Player":
+        """A player of the run as it would go on with the change, at the step boundary at or before this place. This
+        one stays as it is and is the other's `parent`. Raises `BadChange`."""
+        branch = Player(self.timeline.fork(self.place, change), decode=self.decode, parent=self)
+        branch.seek((branch.timeline.forked_at or 0) - 1)
+        branch.speed = self.speed
+        return branch
+
+    def refresh(self) -> bool:
+        """Take in events that the timeline got meanwhile; returns whether there are any."""
+        before = self.beats.num_read
+        self.beats.update()
+        self.index.update()
+        if self.beats.num_read == before:
+            return False
+        self.version += 1
+        return True
+
+    # Words
+
+    def _finding(self, lookup: int) -> Finding | None:
+        """What the lookup at that place found, and why no more."""
+        if lookup not in self._findings:
+            if len(self._findings) >= KEPT_FINDINGS:
+                self._findings.clear()
+            self._findings[lookup] = self.narration.at(lookup).narrator.finding
+        return self._findings[lookup]
+
+    def _strategy(self) -> str:
+        """The eviction strategy at this place, which a fork may have changed."""
+        name = str(self.timeline.settings.get("strategy", "lru"))
+        steps = self.timeline.completed_steps(self.place)
+        for after, change in self.timeline.changes:
+            settings = getattr(change, "settings", {})
+            if after <= steps and "strategy" in settings:
+                name = str(settings["strategy"])
+        return name
+
+    def _block_text(self, block: int) -> str:
+        hash = self.view.hashes.get(block)
+        return f'block {block}: "{self._chain.text(hash)}"' if hash is not None else f"block {block}"
+
+    def _node_text(self, id: int) -> str:
+        node = self.view.nodes[id]
+        known = self._owner(id)
+        return self.texts.of_run(node.tokens, *(known or ())).piece(0, min(TEXT, len(node.tokens)))
+
+    def _owner(self, id: int) -> tuple[str, int] | None:
+        """Whose tokens a node holds, and with which of them it begins."""
+        request = self.index.owner(id, self.place)
+        start = 0
+        parent = self.view.nodes[id].parent
+        while parent:
+            start += len(self.view.nodes[parent].tokens)
+            parent = self.view.nodes[parent].parent
+        return None if request is None else (request, start)
+
+    def _prompt_text(self, request: str) -> str:
+        event = self.timeline.events[self.index.requests[request].arrival]
+        tokens: Sequence[int] = getattr(event, "tokens", ())
+        return self.texts.of(request, tokens, len(tokens)).whole()

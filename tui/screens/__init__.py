@@ -1,0 +1,1 @@
+"""The screens: the chooser, the player, and the dialogs over it."""

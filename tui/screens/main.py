@@ -1,0 +1,260 @@
+"""The player's screen: where every panel stands, wide, narrow and between.
+
+Wide enough, everything is seen at once. Where it is not, the panels that would have to be squeezed stand one behind the
+other in the place of the pool, one key away.
+
+    wide                         medium                    narrow, or short
+    title                        title                     title
+    requests | pool | chain      requests | pool           pool, or 2 3 4
+             | belt |            chain    | belt           ribbon
+    ribbon                       ribbon                    Explain
+    Explain                      Explain                   strip
+    strip                        strip                     meters, keys
+    meters, keys                 meters, keys
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Container, Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from ..comparison import Comparison
+from ..motion import SECONDS, Motion
+from ..panels.belt import Belt
+from ..panels.chain import Chain
+from ..panels.explain import Explain
+from ..panels.meters import Meters
+from ..panels.panel import Panel
+from ..panels.parting import PartingLine
+from ..panels.pool import Pool
+from ..panels.requests import Requests
+from ..panels.ribbon import Ribbon
+from ..panels.strip import Strip
+from ..panels.title import Title
+from ..panels.tree import Tree
+from ..player import BEAT_SECONDS, Player
+
+TABS = ("pool", "requests", "chain", "belt")
+SHARE_OF_BEAT = 0.6  # of the time between two steps, a motion may take so much
+
+
+class MainScreen(Screen[None]):
+    """Draws a player, or two in lock-step. Call `sync` after every move of theirs."""
+
+    AUTO_FOCUS = ""
+    HELP = """\
+# What you see
+
+A run of an engine, one event after the other. `→` goes to the next thing that happens, `←` goes back; **Explain**
+says in whole sentences what happened and why. `space` plays.
+
+`tab` goes from panel to panel; the help here is then about the one with the focus. In a panel the arrow keys move,
+`enter` explains what is under the cursor, `escape` lets go. `1` to `4` show the pool, the requests, the hash chain or
+radix tree, and the eviction order.
+"""
+    BINDINGS: ClassVar = [
+        Binding("up", "scroll_explain(-1)", "Scroll Explain up", show=False),
+        Binding("down", "scroll_explain(1)", "Scroll Explain down", show=False),
+    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (104, "-medium"), (140, "-wide")]  # noqa: RUF012 (Textual's type)
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-high"), (42, "-tall")]  # noqa: RUF012
+    DEFAULT_CSS = """
+    MainScreen {
+        background: $background;
+        color: $mc-text;
+        layout: vertical;
+
+        #top { height: 1fr; }
+        #ribbon { height: 5; }
+        #explain { height: 8; }
+        #status { height: 1; }
+        Footer { dock: none; width: auto; margin: 0 1; background: $background; }
+        #parting { height: 4; }
+
+        &.-wide.-high #top, &.-wide.-tall #top {
+            layout: grid;
+            grid-size: 3 2;
+            grid-columns: 54 1fr 46;
+            grid-rows: 1fr 4;
+        }
+        &.-wide #requests, &.-wide #chain { row-span: 2; }
+        &.-medium.-high #top, &.-medium.-tall #top {
+            layout: grid;
+            grid-size: 2 3;
+            grid-columns: 48 1fr;
+            grid-rows: 8 1fr 4;
+        }
+        &.-medium #pool, &.-medium #chain { row-span: 2; }
+        &.-tall #explain { height: 10; }
+
+        &.-narrow #top, &.-short #top { layout: vertical; height: 1fr; }
+        &.-narrow #top > Panel, &.-short #top > Panel { display: none; }
+        &.-narrow #top.-tab-pool > #pool, &.-short #top.-tab-pool > #pool,
+        &.-narrow #top.-tab-requests > #requests, &.-short #top.-tab-requests > #requests,
+        &.-narrow #top.-tab-chain > #chain, &.-short #top.-tab-chain > #chain,
+        &.-narrow #top.-tab-belt > #belt, &.-short #top.-tab-belt > #belt { display: block; }
+        &.-medium.-short #top, &.-wide.-short #top { layout: horizontal; }
+        &.-medium.-short #top > Panel, &.-wide.-short #top > Panel { width: 1fr; }
+        &.-medium.-short #top > #pool, &.-wide.-short #top > #pool, &.-narrow.-tall #top > #pool { display: block; }
+        &.-medium.-short #top.-tab-pool > #chain, &.-wide.-short #top.-tab-pool > #chain,
+        &.-narrow.-tall #top.-tab-pool > #chain { display: block; }
+        &.-narrow #ribbon, &.-short #ribbon { height: 4; }
+        &.-narrow.-high #ribbon { height: 5; }
+        &.-narrow.-tall #explain { height: 12; }
+
+        .side { width: 1fr; height: 1fr; layout: vertical; }
+        .side > .pool { height: 1fr; }
+        .side > .ribbon { height: 5; }
+        .side > .explain { height: 10; }
+        &.-short .side > .explain { height: 6; }
+        &.-short .side > .ribbon { height: 4; }
+        &.-narrow #right { display: none; }
+        &.-narrow.-other #right { display: block; }
+        &.-narrow.-other #left { display: none; }
+    }
+    """
+
+    def __init__(self, playable: Player | Comparison) -> None:
+        super().__init__()
+        self._playable = playable
+        self._drawn: tuple[tuple[Player, int, int], ...] = ()  # player, version and place, as they were drawn last
+        self.motion = Motion(self, self._on_frame)
+        self.tab = 1
+
+    @property
+    def playable(self) -> Player | Comparison:
+        return self._playable
+
+    @playable.setter
+    def playable(self, playable: Player | Comparison) -> None:
+        """Draw another one, from where it is."""
+        self._playable = playable
+        self._drawn = ()
+        self.refresh(recompose=True)
+        self.call_after_refresh(self.sync)
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        playable = self._playable
+        return (playable.left, playable.right) if isinstance(playable, Comparison) else (playable,)
+
+    def compose(self) -> ComposeResult:
+        if isinstance(self._playable, Comparison):
+            yield from self._compose_comparison(self._playable)
+        else:
+            yield from self._compose_player(self._playable)
+
+    def _compose_player(self, player: Player) -> ComposeResult:
+        yield Title(player, id="title")
+        with Container(id="top", classes=f"-tab-{TABS[self.tab - 1]}"):
+            yield Requests(player, id="requests")
+            yield Pool(player, id="pool")
+            yield (Tree if player.timeline.kind == "radix" else Chain)(player, id="chain")
+            yield Belt(player, id="belt")
+        yield Ribbon(player, id="ribbon")
+        yield Explain(player, id="explain")
+        yield Strip(player, id="strip")
+        with Horizontal(id="status"):
+            yield Meters(player, id="meters")
+            yield Footer(show_command_palette=False, compact=True)
+
+    def _compose_comparison(self, comparison: Comparison) -> ComposeResult:
+        title = Title(comparison.left, id="title")
+        title.label = " ◀ ▶ ".join(comparison.labels)
+        yield title
+        with Horizontal(id="sides"):
+            sides = (("left", comparison.left), ("right", comparison.right))
+            for (side, player), label in zip(sides, comparison.labels, strict=True):
+                with Container(id=side, classes="side"):
+                    pool = Pool(player, classes="pool")
+                    pool.label = label
+                    yield pool
+                    yield Ribbon(player, classes="ribbon")
+                    yield Explain(player, classes="explain")
+                    yield Meters(player, classes="meters")
+        yield PartingLine(comparison, id="parting")
+        yield Strip(comparison.left, id="strip")
+        with Horizontal(id="status"):
+            yield Footer(show_command_palette=False, compact=True)
+
+    # Drawing
+
+    def sync(self) -> None:
+        """Draw what the player says now. What a step forward changed moves there; all else is there at once."""
+        stepped = any(
+            drawn is player and version != player.version and player.beat.start - 1 <= place < player.place
+            for (drawn, version, place), player in zip(self._drawn, self.players, strict=False)
+        )
+        changed = any(
+            drawn is not player or version != player.version
+            for (drawn, version, _), player in zip(self._drawn, self.players, strict=False)
+        )
+        self._drawn = tuple((player, player.version, player.place) for player in self.players)
+        if stepped:
+            self.motion.start(self._seconds())
+        elif changed:
+            self.motion.finish()
+        self._name_tabs()
+        for panel in self.query(Panel):
+            panel.moving = self.motion.progress
+            panel.sync()
+
+    def _name_tabs(self) -> None:
+        """Where panels stand one behind the other, their titles say which others there are."""
+        folded = self.has_class("-narrow") or self.has_class("-short")
+        third = "tree" if self.query(Tree) else "chain"
+        names = ("pool", "requests", third, "order")
+        for panel in self.query("#top > Panel").results(Panel):
+            panel.tabs = [(f"{i} {name}", TABS[i - 1] == panel.id) for i, name in enumerate(names, 1)] if folded else []
+
+    def _seconds(self) -> float:
+        """How long a motion may take: while it plays, less than a step does."""
+        player = self.players[0]
+        return SHARE_OF_BEAT * BEAT_SECONDS / 2**player.speed if player.playing else SECONDS
+
+    def _on_frame(self) -> None:
+        for panel in self.query(Panel):
+            panel.moving = self.motion.progress
+            if panel.region and panel.in_motion:
+                panel.redraw()
+
+    # What the panels ask for
+
+    def on_panel_selected(self, message: Panel.Selected) -> None:
+        message.stop()
+        message.panel.player.select(message.selection)
+        self.sync()
+
+    def on_panel_moved(self, message: Panel.Moved) -> None:
+        message.stop()
+        self.moved(message.place)
+
+    def moved(self, place: int) -> None:
+        """Somebody scrubs."""
+        self._playable.seek(place)
+        self.sync()
+
+    def action_scroll_explain(self, lines: int) -> None:
+        for explain in self.query(Explain):
+            explain.move(0, lines)
+
+    # Tabs and sides
+
+    def show_tab(self, number: int) -> None:
+        """Show the pool (1), the requests (2), the chain or tree (3), the eviction order (4), and focus it."""
+        top = self.query_one("#top")
+        top.remove_class(*(f"-tab-{name}" for name in TABS))
+        self.tab = number
+        top.add_class(f"-tab-{TABS[number - 1]}")
+        self.query_one(f"#{TABS[number - 1]}", Panel).focus()
+        self.call_after_refresh(self.sync)
+
+    def toggle_side(self) -> None:
+        """In a narrow comparison: show the other side."""
+        self.toggle_class("-other")
+        self.call_after_refresh(self.sync)

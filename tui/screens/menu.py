@@ -1,0 +1,38 @@
+"""A dialog that offers a few things to choose from, each with a line that says what it does."""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+
+class Menu(ModalScreen[int | None]):
+    """Gives the index of what was chosen, None if the person leaves with escape."""
+
+    BINDINGS = [Binding("escape", "leave", "Leave")]  # noqa: RUF012 (Textual's type)
+
+    def __init__(self, title: str, hint: str, choices: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._title, self._hint, self._choices = title, hint, choices
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(self._title, classes="dialog-title", markup=False)
+            yield Static(self._hint, classes="dialog-hint", markup=False)
+            yield OptionList(*(Option(_shown(*choice)) for choice in self._choices))
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.dismiss(event.option_index)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+def _shown(name: str, what: str) -> Content:
+    return Content.assemble((name, "bold"), "\n  ", (what, "dim")) if what else Content.styled(name, "bold")
