@@ -4,7 +4,7 @@
 # run finds the stamp and starts at once; a changed pyproject.toml is newer than the stamp and installs again.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest docs clean mutants
+.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest docs pictures clean mutants
 
 BUDGET := 10m
 VENV := .venv
@@ -61,7 +61,14 @@ prove: $(DEV) ## look for a case that breaks a law, for a time: make prove BUDGE
 mutants: $(DEV) ## named wrong changes, each of which a law must kill
 	$(PY) -m tests.mutants
 
-docs: $(DEV) ## the site, into site/
+pictures: $(DEV) ## the site's pictures of the terminal UI, into docs/pictures/
+	mkdir -p docs/pictures
+	$(PY) -m minicache tui timestamp-top --event 33 --svg docs/pictures/timestamp-top.svg
+	$(PY) -m minicache tui timestamp-top --event 33 --size 80x24 --svg docs/pictures/timestamp-top-small.svg
+	$(PY) -m minicache tui radix-split-and-prune --event 40 --theme light --svg docs/pictures/radix.svg
+	$(PY) -m minicache tui two-equal-prompts --cache both --event 14 --svg docs/pictures/both.svg
+
+docs: pictures ## the site, into site/
 	$(PY) -m mkdocs build --strict
 
 clean: ## everything that these targets made

@@ -47,6 +47,7 @@ class MinicacheApp(App[None]):
     .dialog OptionList { border: none; height: auto; max-height: 16; background: $surface; padding: 0; }
     .dialog Input { border: none; background: $background; margin: 1 0; padding: 0 1; height: 1; }
     HelpPanel { width: 44; }
+    ToastRack { align: right top; }
     Toast { background: $surface; }
     """
 

@@ -32,6 +32,8 @@ COMMANDS = {
     "model": Command("minicache.cli.model", "List and pull models."),
     "sim": Command("minicache.cli.sim", "Scenarios without a model: what a prefix cache does, step by step, and why."),
 }
+# Commands that other packages of this distribution bring: named in the help, found by entry point when called.
+ELSEWHERE = {"tui": "Watch a prefix cache at work in the terminal, one step at a time, forward and back."}
 ENTRY_POINT_GROUP = "minicache.commands"
 EXTRA_OF_MODULE = {
     "gguf": "engine",
@@ -69,7 +71,8 @@ class CommandTable(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+            ours = {name: command.help for name, command in COMMANDS.items()}
+            formatter.write_dl(sorted((ours | ELSEWHERE).items()))
 
 
 def named_command(app: typer.Typer, name: str) -> Any:
