@@ -63,8 +63,8 @@ mutants: $(DEV) ## named wrong changes, each of which a law must kill
 
 pictures: $(DEV) ## the site's pictures of the terminal UI, into docs/pictures/
 	mkdir -p docs/pictures
-	$(PY) -m minicache tui timestamp-top --event 33 --svg docs/pictures/timestamp-top.svg
-	$(PY) -m minicache tui timestamp-top --event 33 --size 80x24 --svg docs/pictures/timestamp-top-small.svg
+	$(PY) -m minicache tui timestamp-top --event 26 --svg docs/pictures/timestamp-top.svg
+	$(PY) -m minicache tui timestamp-top --event 26 --size 80x24 --svg docs/pictures/timestamp-top-small.svg
 	$(PY) -m minicache tui radix-split-and-prune --event 40 --theme light --svg docs/pictures/radix.svg
 	$(PY) -m minicache tui two-equal-prompts --cache both --event 14 --svg docs/pictures/both.svg
 

@@ -37,7 +37,15 @@ def test_version():
 def test_help_lists_every_command(capsys):
     assert call("--help") == 0
     lines = capsys.readouterr().out.split("Commands:")[1].splitlines()
-    assert [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "] == list(cli.COMMANDS)
+    assert [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "] == sorted(
+        [*cli.COMMANDS, *cli.ELSEWHERE]
+    )
+
+
+def test_commands_of_other_packages_that_the_help_names_can_be_called(capsys):
+    for name in cli.ELSEWHERE:
+        assert call(name, "--help") == 0
+        assert cli.ELSEWHERE[name].split(",")[0].split(" in the")[0] in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
