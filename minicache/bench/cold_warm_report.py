@@ -7,7 +7,7 @@ from rich.console import Console
 from minicache.bench.charts import Panel
 from minicache.bench.cold_warm import SYSTEM_TOKENS, Plan
 from minicache.bench.cold_warm_result import COLD, NO_CACHE, WARM, Result, SpeedRow
-from minicache.bench.tables import NAMES, bar, plain_table
+from minicache.bench.tables import NAMES, bar, plain_table, ttft_cells
 from minicache.bench.three_forms_result import Arm
 
 
@@ -50,13 +50,12 @@ def _rows(*arms: Arm) -> dict[str, SpeedRow]:
 
 
 def _print_table(rows: dict[str, SpeedRow], console: Console) -> None:
-    headings = ("prompt\ntokens", "\ncached", "TTFT, ms\nmedian", "\nmin", "\nmax")
-    speeds = ("prefill\ntokens/s", "as seen\ntokens/s", "decode\ntokens/s")
-    table = plain_table(["\n"], [*headings, *speeds])
+    headings = ("prompt\ntokens", "cached", "TTFT, ms\nmedian", "min", "max")
+    speeds = ("prefill\ntokens\nper s", "as seen\ntokens\nper s", "decode\ntokens\nper s")  # narrow: 80 columns
+    table = plain_table([""], [*headings, *speeds])
     for form, row in rows.items():
-        times = (f"{value:,.1f}" for value in (row.median_ttft_ms, min(row.ttft_ms), max(row.ttft_ms)))
         rates = (f"{value:,.0f}" for value in (row.prefill_rate, row.prompt_rate, row.decode_rate))
-        table.add_row(form, f"{row.prompt_tokens:,}", f"{row.median_cached_tokens:,}", *times, *rates)
+        table.add_row(form, f"{row.prompt_tokens:,}", f"{row.median_cached_tokens:,}", *ttft_cells(row), *rates)
     console.print(table)
 
 

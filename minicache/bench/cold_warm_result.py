@@ -67,9 +67,6 @@ class Result:
             **self.conditions.to_json(),
             "system_tokens": self.system_tokens,
             "context": self.context,
-            "runs": [
-                {"cache": arm.cache, "block_size": arm.block_size, "rows": [row.to_json() for row in arm.rows]}
-                for arm in (*self.runs, self.control)
-            ],
+            "runs": [arm.to_json() for arm in (*self.runs, self.control)],
             "outputs_identical": self.outputs_identical,
         }

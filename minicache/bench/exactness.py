@@ -51,8 +51,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Result:
+    """`stacked` says of each number format whether exact mode may compute several tiles at once on this machine."""
+
     arms: list[Arm]
-    stacked: bool
+    stacked: dict[str, bool]
     conditions: Conditions
 
     @property
@@ -86,13 +88,13 @@ def run(settings: Settings, progress: Progress = lambda what, done, total: None)
     started = time.perf_counter()
     prompts = make_prompts(settings)
     counter = Counter(progress, 2 * 2 * len(DTYPES) * len(prompts))
-    arms, stacked = [], True
+    arms, stacked = [], {}
     for dtype in DTYPES:
         for exact in (False, True):
             cold_engine = _engine(settings, prompts, "none", dtype, exact)
             warm_engine = _engine(settings, prompts, "hash", dtype, exact)
             if isinstance(cold_engine.runner.model, ExactModel):
-                stacked = stacked and cold_engine.runner.model.stacked
+                stacked[dtype] = cold_engine.runner.model.stacked
             mode = "exact" if exact else "fast"
             ask = _asker(settings, counter, f"{dtype}, {mode}")
             ask(warm_engine, prompts[0])  # the system prompt is in the cache from here on

@@ -31,7 +31,8 @@ def print_report(result: Result, console: Console) -> None:
     console.print(table)
     console.print()
     console.print(sentence(result), style="bold")
-    console.print("exact mode multiplies " + ("several tiles at once" if result.stacked else "tile by tile") + " here")
+    ways = {True: "several tiles at once", False: "tile by tile"}
+    console.print("exact mode computes " + ", ".join(f"{dtype} {ways[s]}" for dtype, s in result.stacked.items()))
     console.print(str(result.conditions))
 
 

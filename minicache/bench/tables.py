@@ -16,18 +16,23 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
 
 
 def plain_table(names: Iterable[str], numbers: Iterable[str]) -> Table:
-    """A table without lines: columns of text, then columns of figures. A heading may have two lines."""
+    """A table without lines: columns of text, then columns of figures. Headings of several lines end on the same."""
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True, padding=(0, 2))
     for heading in names:
         table.add_column(heading, no_wrap=True, vertical="bottom")
     for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
     return table
+
+
+def ttft_cells(row: Row) -> list[str]:
+    """Median, least and most TTFT in ms: a tenth is shown below a second, where it can be told."""
+    times = (row.median_ttft_ms, min(row.ttft_ms), max(row.ttft_ms))
+    return [f"{time:,.1f}" if time < 1000 else f"{time:,.0f}" for time in times]
 
 
 def rows_table(rows: Sequence[Row]) -> Table:
     table = plain_table(["\nform"], ["prompt\ntokens", "median\ncached tokens", "TTFT, ms\nmedian", "\nmin", "\nmax"])
     for row in rows:
-        times = (f"{value:,.1f}" for value in (row.median_ttft_ms, min(row.ttft_ms), max(row.ttft_ms)))
-        table.add_row(row.form, f"{row.prompt_tokens:,}", f"{row.median_cached_tokens:,}", *times)
+        table.add_row(row.form, f"{row.prompt_tokens:,}", f"{row.median_cached_tokens:,}", *ttft_cells(row))
     return table

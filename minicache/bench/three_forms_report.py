@@ -2,9 +2,10 @@
 
 from rich.console import Console
 
+from minicache.bench.charts import Panel
 from minicache.bench.support_bot import QUESTION
 from minicache.bench.tables import NAMES, bar, rows_table
-from minicache.bench.three_forms import ID_AT_END, ID_AT_START, PROMPT_TOKENS, STABLE
+from minicache.bench.three_forms import FORMS, ID_AT_END, ID_AT_START, PROMPT_TOKENS, STABLE
 from minicache.bench.three_forms_result import Arm, Result
 
 
@@ -69,3 +70,15 @@ def _print_verdict(result: Result, console: Console) -> None:
         f"Token counts are exact. Times are this machine's: {result.device}, {result.dtype}, {result.threads} threads, "
         f"load {result.load:.1f}; {result.seconds:.0f} s in all."
     )
+
+
+def panels(result: Result) -> list[Panel]:
+    """The figures as charts; the control arm is one of the series."""
+    arms = {NAMES[arm.cache]: [arm.row(form) for form in FORMS] for arm in (*result.runs, result.control)}
+    longest = max(row.prompt_tokens for row in result.control.rows)
+    cached = {name: [float(row.median_cached_tokens) for row in rows] for name, rows in arms.items()}
+    waited = {name: [row.median_ttft_ms for row in rows] for name, rows in arms.items()}
+    return [
+        Panel(f"median cached tokens, prompts of up to {longest:,}", FORMS, cached, float(longest)),
+        Panel("median TTFT, ms", FORMS, waited),
+    ]

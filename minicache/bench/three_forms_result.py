@@ -68,6 +68,9 @@ class Arm:
     def row(self, form: str) -> Row:
         return next(row for row in self.rows if row.form == form)
 
+    def to_json(self) -> dict[str, Any]:
+        return {"cache": self.cache, "block_size": self.block_size, "rows": [row.to_json() for row in self.rows]}
+
 
 @dataclass(frozen=True)
 class Result:
@@ -95,9 +98,6 @@ class Result:
             "dtype": self.dtype,
             "device": self.device,
             "threads": self.threads,
-            "runs": [
-                {"cache": arm.cache, "block_size": arm.block_size, "rows": [row.to_json() for row in arm.rows]}
-                for arm in self.runs
-            ],
+            "runs": [arm.to_json() for arm in self.runs],
             "outputs_identical": self.outputs_identical,
         }

@@ -37,7 +37,7 @@ def demo(
     if quick and name is not Experiment.three_forms:
         raise InvalidArgument(f"--quick is for three-forms: {name.value} has no short form")
     if name is Experiment.three_forms:
-        experiment.run_three_forms(model, cache, quick, seed, as_json)
+        experiment.run_three_forms(model, cache, quick, seed, as_json, svg=None)
     elif name is Experiment.timestamp:
         experiment.run_timestamp(model, cache, seed, as_json, svg=None)
     elif name is Experiment.cold_warm:

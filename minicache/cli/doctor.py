@@ -35,7 +35,7 @@ class Findings:
     packages: dict[str, dict[str, str | None]]
     backends: list[Backend]
     models: list[dict[str, str | None]]
-    exact: dict[str, bool]  # number format -> whether exact mode may multiply several tiles of `tiny` at once
+    exact: dict[str, bool]  # number format and device -> whether exact mode may compute several tiles of `tiny` at once
     gaps: list[str] = field(default_factory=list)
 
 
@@ -132,7 +132,12 @@ def _exact() -> dict[str, bool]:
 
     folder = model_store.resolve(model_store.TINY)
     formats = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
-    return {name: can_stack(load_model(folder, dtype)) for name, dtype in formats.items()}
+    devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    return {
+        f"{name} on {device}": can_stack(load_model(folder, dtype, device))
+        for device in devices
+        for name, dtype in formats.items()
+    }
 
 
 def _gaps(findings: Findings) -> Iterator[str]:
@@ -172,7 +177,7 @@ def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]
         found = [backend for backend in findings.backends if backend.kind == kind]
         yield title, [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in found]
     yield (
-        "Exact mode: tiles of tiny multiplied",
+        "Exact mode: tiles of tiny computed",
         [(f"  {name}", "several at once" if stacks else "one by one") for name, stacks in findings.exact.items()],
     )
     yield (

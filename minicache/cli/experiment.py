@@ -1,16 +1,20 @@
 """`minicache experiment`: experiments that show what a prefix cache does."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar
 
 import typer
 
 from minicache.cli.console import JsonOption, print_json, progress_bar, require_installed, stderr, stdout
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from minicache.bench.charts import Panel
+    from minicache.bench.measure import Progress
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -41,6 +45,24 @@ SvgOption = Annotated[
 ]
 
 
+class Result(Protocol):
+    """What an experiment found."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+R = TypeVar("R", bound=Result)
+
+
+@dataclass(frozen=True)
+class Chart(Generic[R]):
+    """How to draw a result, and the file to draw it into, if any."""
+
+    svg: Path | None
+    title: str
+    panels: Callable[[R], "Sequence[Panel]"]
+
+
 @app.callback()
 def experiment() -> None:
     """Experiments that show what a prefix cache does."""
@@ -53,40 +75,39 @@ def three_forms_command(
     quick: QuickOption = False,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    svg: SvgOption = None,
 ) -> None:
     """One system prompt with a request id nowhere, at its start, at its end: what is reused, how long it takes.
 
     Exit status 1 if an answer differs from the one without a cache.
     """
-    run_three_forms(model, cache, quick, seed, as_json)
+    run_three_forms(model, cache, quick, seed, as_json, svg)
 
 
-def run_three_forms(model: str | None, cache: CacheChoice, quick: bool, seed: int, as_json: bool) -> None:
+def run_three_forms(
+    model: str | None, cache: CacheChoice, quick: bool, seed: int, as_json: bool, svg: Path | None
+) -> None:
     """Run and print the experiment; `minicache demo` is this with other defaults."""
     from minicache.bench import three_forms
-    from minicache.bench.three_forms_report import print_header, print_report
-    from minicache.engine import model_store
+    from minicache.bench.three_forms_report import panels, print_header, print_report
 
-    require_installed("torch")  # before anything is printed, and before the name of a smaller extra would be
     settings = three_forms.Settings(
-        model=model or default_model(),
+        model=_ready(model, svg),
         caches=cache.caches,
         prompt_tokens=three_forms.QUICK_PROMPT_TOKENS if quick else three_forms.PROMPT_TOKENS,
         seed=seed,
     )
-    model_store.resolve(settings.model)  # an unknown model is refused before anything is printed
     if not as_json:
         print_header(settings.model, settings.prompt_tokens, stdout())
     elif quick:
         stderr().print(f"--quick: a prompt of {settings.prompt_tokens:,} tokens, a tenth of the full length")
-    with progress_bar() as report:
-        result = three_forms.run(settings, report)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_report(result, stdout())
-    if not result.outputs_identical:
-        raise typer.Exit(1)
+    _conduct(
+        lambda report: three_forms.run(settings, report),
+        print_report,
+        as_json,
+        chart=Chart(svg, f"A request id in a system prompt, {settings.model}", panels),
+        holds=lambda result: result.outputs_identical,
+    )
 
 
 @app.command("timestamp")
@@ -113,15 +134,13 @@ def run_timestamp(model: str | None, cache: CacheChoice, seed: int, as_json: boo
     prompts = timestamp.prepare(settings)
     if not as_json:
         print_header(settings.model, stdout())
-    with progress_bar() as report:
-        result = timestamp.run(settings, prompts, report)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_report(result, stdout())
-    _draw(svg, f"The time of day in a system prompt, {settings.model}", lambda: panels(result))
-    if not result.as_expected:
-        raise typer.Exit(1)
+    _conduct(
+        lambda report: timestamp.run(settings, prompts, report),
+        print_report,
+        as_json,
+        chart=Chart(svg, f"The time of day in a system prompt, {settings.model}", panels),
+        holds=lambda result: result.as_expected,
+    )
 
 
 @app.command("cold-warm")
@@ -152,15 +171,13 @@ def run_cold_warm(
     plan = cold_warm.plan(settings)
     if not as_json:
         print_header(settings.model, plan, stdout())
-    with progress_bar() as report:
-        result = cold_warm.run(settings, plan, report)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_report(result, stdout())
-    _draw(svg, f"A long system prompt, cold and warm, {settings.model}", lambda: panels(result))
-    if not result.outputs_identical:
-        raise typer.Exit(1)
+    _conduct(
+        lambda report: cold_warm.run(settings, plan, report),
+        print_report,
+        as_json,
+        chart=Chart(svg, f"A long system prompt, cold and warm, {settings.model}", panels),
+        holds=lambda result: result.outputs_identical,
+    )
 
 
 @app.command("breakers")
@@ -186,13 +203,12 @@ def run_breakers(
     streams = breakers.prepare(settings)
     if not as_json:
         print_header(settings.model, settings.requests, stdout())
-    with progress_bar() as report:
-        result = breakers.run(settings, streams, report)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_report(result, stdout())
-    _draw(svg, f"Six breakers of a prefix, {settings.model}", lambda: panels(result))
+    _conduct(
+        lambda report: breakers.run(settings, streams, report),
+        print_report,
+        as_json,
+        chart=Chart(svg, f"Six breakers of a prefix, {settings.model}", panels),
+    )
 
 
 def _ready(model: str | None, svg: Path | None) -> str:
@@ -200,7 +216,7 @@ def _ready(model: str | None, svg: Path | None) -> str:
     from minicache.bench.charts import require_writable
     from minicache.engine import model_store
 
-    require_installed("torch")
+    require_installed("torch")  # first: importing the engine would name a smaller extra
     if svg is not None:
         require_installed("matplotlib")
         require_writable(svg)
@@ -209,12 +225,27 @@ def _ready(model: str | None, svg: Path | None) -> str:
     return name
 
 
-def _draw(svg: Path | None, title: str, panels: Callable[[], "Sequence[Panel]"]) -> None:
-    from minicache.bench.charts import write_svg
+def _conduct(
+    run: Callable[["Progress"], R],
+    print_report: Callable[[R, "Console"], None],
+    as_json: bool,
+    chart: "Chart[R] | None" = None,
+    holds: Callable[[R], bool] = lambda result: True,
+) -> None:
+    """Run an experiment under a progress bar, print what it found, draw it; exit status 1 if it does not hold."""
+    with progress_bar() as report:
+        result = run(report)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        print_report(result, stdout())
+    if chart is not None and chart.svg is not None:
+        from minicache.bench.charts import write_svg
 
-    if svg is not None:
-        write_svg(svg, title, panels())
-        stderr().print(f"wrote {svg}", soft_wrap=True)
+        write_svg(chart.svg, chart.title, chart.panels(result))
+        stderr().print(f"wrote {chart.svg}", soft_wrap=True)
+    if not holds(result):
+        raise typer.Exit(1)
 
 
 def default_model() -> str:
@@ -243,11 +274,4 @@ def exactness_command(
     from minicache.bench.exactness_report import print_report
 
     settings = exactness.Settings(_ready(model, None), prompts)
-    with progress_bar() as report:
-        result = exactness.run(settings, report)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_report(result, stdout())
-    if not result.holds:
-        raise typer.Exit(1)
+    _conduct(lambda report: exactness.run(settings, report), print_report, as_json, holds=lambda result: result.holds)

@@ -12,7 +12,7 @@ from minicache.core.events import Event
 from minicache.engine.attention import attention_backend
 from minicache.engine.engine_config import EngineConfig
 from minicache.engine.errors import BackendUnavailable
-from minicache.engine.exact import ExactModel
+from minicache.engine.exact import ExactModel, exact_attention
 from minicache.engine.kv_cache import KVCache, block_bytes, blocks_for_budget
 from minicache.engine.loader import load_config, load_eos_tokens, load_model
 from minicache.engine.model_config import ModelConfig
@@ -42,6 +42,8 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
     dtype, device = usable(config)
     max_context = context_limit(config, shape)
     attention = attention_backend(config.effective_attention, device, dtype, shape.head_dim)
+    if config.exact:
+        attention = exact_attention(config.effective_attention, config.exact_tile)
     num_blocks = pool_size(config, shape, dtype, max_context)
     tokenizer = load_tokenizer(folder)
     store = getattr(attention, "store", None)  # a backend may bring its own kernel for it
@@ -51,7 +53,7 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
     scheduler = Scheduler(cache, scheduler_config(config), events=events)
     model = load_model(folder, dtype, device)
     if config.exact:
-        model = ExactModel(model, config.exact_tile)
+        model = ExactModel(model, attention, config.exact_tile)
     runner = ModelRunner(model, kv_cache, attention)
     eos_tokens = load_eos_tokens(folder) or (tokenizer.eos_ids if tokenizer else frozenset())
     return Parts(runner, cache, scheduler, tokenizer, eos_tokens, max_context)

@@ -22,7 +22,8 @@ class EngineConfig:
     own: 16, and 1 for "radix". `profile` says when KV becomes findable and who is preempted: "vllm" or "sglang" (None:
     "sglang" for "radix", else "vllm"). `max_num_batched_tokens` bounds the tokens of one step, `max_num_seqs` the
     requests in it. `attention` None is "triton" on a GPU and "torch" elsewhere, and for float64. `exact` makes answers
-    bit for bit independent of what was cached, at a price (see `exact.py`), in tiles of `exact_tile` positions.
+    bit for bit independent of what was cached, at a price (see `exact.py`), in tiles of `exact_tile` positions; its
+    attention is "torch" or "triton".
     """
 
     model: str | Path = "tiny"
@@ -52,8 +53,8 @@ class EngineConfig:
         require_int("max_num_batched_tokens", self.max_num_batched_tokens, 1)
         require_int("max_num_seqs", self.max_num_seqs, 1)
         require_int("exact_tile", self.exact_tile, 1)
-        if self.exact and self.attention not in (None, "torch"):
-            raise InvalidArgument(f"exact mode has an attention of its own: leave out attention {self.attention!r}")
+        if self.exact and self.attention not in (None, "torch", "triton"):
+            raise InvalidArgument(f"exact mode runs on attention torch or triton, not {self.attention!r}")
         if self.cache == "radix" and self.profile == "vllm":
             raise InvalidArgument(
                 "profile vllm publishes KV when it is scheduled, which a radix cache cannot: use sglang"
@@ -77,7 +78,7 @@ class EngineConfig:
     @property
     def effective_attention(self) -> str:
         on_gpu = self.device.startswith("cuda") and self.effective_dtype != "float64"
-        return self.attention or ("triton" if on_gpu and not self.exact and find_spec("triton") else "torch")
+        return self.attention or ("triton" if on_gpu and find_spec("triton") else "torch")
 
 
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

@@ -50,8 +50,8 @@ class RMSNorm:
 
     def __call__(self, x: Tensor) -> Tensor:
         wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
-        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
-        return self.weight * wide.to(x.dtype)
+        scale = (wide * wide).mean(-1, keepdim=True).add_(self.eps).rsqrt_()
+        return self.weight * (wide * scale).to(x.dtype)
 
 
 class Rotary:

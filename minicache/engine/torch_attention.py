@@ -1,9 +1,9 @@
-"""Paged attention with torch's own kernels: gather whole blocks, then one fused call for a group of sequences.
+"""Paged attention with torch's own kernels: gather the context of a group of sequences, then one fused call for it.
 
     a batch:   | chunk of A (many rows) | chunk of B | row of C | row of D | row of E |
     groups:      tiles of A               tiles of B   C, D and E together
 
-Shapes: T tokens of the batch, S sequences of a group, n rows of a tile, c context (keys), M blocks of a table,
+Shapes: T tokens of the batch, S sequences of a group, n rows of a tile, c longest context (keys) of a group,
         Hq query heads, Hkv key-value heads, G = Hq / Hkv, D head size, N blocks, B block size.
 """
 
@@ -22,6 +22,34 @@ READ_IN_PLACE = 512  # tokens of context from which on a single row is not worth
 PADDING = 1.5  # how much longer than the shortest the longest context of a group of single rows may be
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where the keys and values of S sequences lie, in the order of their positions.
+
+    A short sequence is filled up with its own position 0, which is masked: what counts with weight 0 must not be
+    memory that nobody has written, for 0 times NaN is NaN.
+    """
+
+    slots: Tensor  # (S, c)
+    first: int | None  # the first slot of one sequence whose slots lie side by side
+    mask: Tensor | None  # (S, 1, 1, c): minus infinity where filled up, else 0; None where nothing is
+
+    @classmethod
+    def of(cls, sequences: list[SequenceRows], block_size: int, like: Tensor) -> "Context":
+        device = like.device
+        tables = torch.nn.utils.rnn.pad_sequence([s.block_table for s in sequences], batch_first=True)  # (S, blocks)
+        contexts = torch.tensor([s.context for s in sequences], device=device)[:, None]
+        positions = torch.arange(max(s.context for s in sequences), device=device)
+        filled_up = positions >= contexts  # (S, c)
+        positions = positions.where(~filled_up, 0)
+        slots = tables.gather(1, positions // block_size) * block_size + positions % block_size
+        if len(sequences) == 1:
+            block = sequences[0].first_block
+            return cls(slots, None if block is None else block * block_size, None)
+        mask = torch.zeros(slots.shape, dtype=like.dtype, device=device).masked_fill_(filled_up, -math.inf)
+        return cls(slots, None, mask[:, None, None])
+
+
 class Reader:
     """Reads keys and values in the order of their positions. Copies lie in buffers that are reused from call to call:
     fresh memory of this size would be mapped anew in every layer."""
@@ -29,48 +57,29 @@ class Reader:
     def __init__(self) -> None:
         self._buffers: dict[str, Tensor] = {}
 
-    def read(self, name: str, cache: Tensor, blocks: "Blocks") -> Tensor:
-        """`(S, Hkv, c, D)` of `cache (N, B, Hkv, D)`; a view of the cache where one sequence's blocks lie side by side.
+    def read(self, name: str, cache: Tensor, context: Context) -> Tensor:
+        """`(S, Hkv, c, D)` of `cache (N, B, Hkv, D)`; a view of the cache where one sequence's slots lie side by side.
 
         Valid until the next call with the same `name`.
         """
-        if blocks.first is not None:
-            found = cache[blocks.first : blocks.first + blocks.table.numel()]
+        tokens, slots = cache.flatten(0, 1), context.slots.flatten()
+        if context.first is not None:
+            found = tokens[context.first : context.first + len(slots)]
         else:
-            found = self._buffer(name, cache, blocks.table.numel())
-            torch.index_select(cache, 0, blocks.table.flatten(), out=found)
-            if blocks.padding is not None:  # weighed with 0, but 0 times whatever lies there may be NaN
-                found.flatten(0, 1).index_fill_(0, blocks.padding, 0)
-        return found.unflatten(0, blocks.table.shape).flatten(1, 2)[:, : blocks.end].transpose(1, 2)
+            found = self._buffer(name, tokens, len(slots))
+            # Along dimension 1 torch copies row after row; along dimension 0 it sets up a loop of its own for each row.
+            torch.index_select(tokens[None], 1, slots, out=found[None])
+        return found.unflatten(0, context.slots.shape).transpose(1, 2)
 
-    def _buffer(self, name: str, cache: Tensor, num_blocks: int) -> Tensor:
-        """`(num_blocks, B, Hkv, D)`, uninitialised."""
+    def _buffer(self, name: str, tokens: Tensor, size: int) -> Tensor:
+        """`(size, Hkv, D)`, uninitialised."""
         buffer = self._buffers.get(name)
-        if buffer is None or len(buffer) < num_blocks or buffer.shape[1:] != cache.shape[1:]:
-            size = 1 << (num_blocks - 1).bit_length()
-            buffer = self._buffers[name] = torch.empty((size, *cache.shape[1:]), dtype=cache.dtype, device=cache.device)
-        return buffer[:num_blocks]
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The blocks of S sequences, and which of their tokens count."""
-
-    table: Tensor  # (S, M), short ones filled up with block 0
-    end: int  # the longest context
-    hidden: Tensor | None  # (S, M * B): true beyond each context; None for one sequence, which is cut at `end`
-    padding: Tensor | None  # where `hidden` is true, of all S * M * B
-    first: int | None  # the first block of one sequence whose blocks lie side by side
-
-    @classmethod
-    def of(cls, sequences: list[SequenceRows], block_size: int) -> "Blocks":
-        table = torch.nn.utils.rnn.pad_sequence([s.block_table for s in sequences], batch_first=True)
-        end = max(sequence.context for sequence in sequences)
-        if len(sequences) == 1:
-            return cls(table, end, None, None, sequences[0].first_block)
-        contexts = torch.tensor([sequence.context for sequence in sequences], device=table.device)
-        hidden = torch.arange(table.shape[1] * block_size, device=table.device) >= contexts[:, None]
-        return cls(table, end, hidden, hidden.flatten().nonzero().flatten(), None)
+        if buffer is None or len(buffer) < size or buffer.shape[1:] != tokens.shape[1:]:
+            room = 1 << (size - 1).bit_length()
+            buffer = self._buffers[name] = torch.empty(
+                (room, *tokens.shape[1:]), dtype=tokens.dtype, device=tokens.device
+            )
+        return buffer[:size]
 
 
 class Chunk:
@@ -78,7 +87,7 @@ class Chunk:
 
     def __init__(self, sequence: SequenceRows, like: Tensor, block_size: int) -> None:
         self.sequence = sequence
-        self.blocks = Blocks.of([sequence], block_size)
+        self.context = Context.of([sequence], block_size, like)
         self.tiles: list[tuple[int, int, Tensor | None]] = [(0, sequence.num_rows, None)]
         if sequence.start > 0:
             tops = range(0, sequence.num_rows, ROWS_PER_TILE)
@@ -86,7 +95,7 @@ class Chunk:
             self.tiles = [(top, bottom, causal_mask(sequence.start, top, bottom, like)) for top, bottom in ends]
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, reader: Reader, out: Tensor) -> None:
-        keys, values = reader.read("k", k, self.blocks), reader.read("v", v, self.blocks)  # (1, Hkv, c, D)
+        keys, values = reader.read("k", k, self.context), reader.read("v", v, self.context)  # (1, Hkv, c, D)
         for top, bottom, mask in self.tiles:
             rows = slice(self.sequence.row + top, self.sequence.row + bottom)
             end = self.sequence.start + bottom
@@ -108,19 +117,15 @@ class SingleRows:
 
     def __init__(self, sequences: list[SequenceRows], like: Tensor, block_size: int) -> None:
         sequences = sorted(sequences, key=lambda sequence: sequence.row)
-        self.blocks = Blocks.of(sequences, block_size)
+        self.context = Context.of(sequences, block_size, like)
         rows = [sequence.row for sequence in sequences]
         side_by_side = rows[-1] - rows[0] == len(rows) - 1
         self.rows = slice(rows[0], rows[-1] + 1) if side_by_side else torch.tensor(rows, device=like.device)
-        self.mask: Tensor | None = None  # (S, 1, 1, c)
-        if self.blocks.hidden is not None:
-            mask = torch.zeros(self.blocks.hidden.shape, dtype=like.dtype, device=like.device)
-            self.mask = mask.masked_fill_(self.blocks.hidden, -math.inf)[:, None, None, : self.blocks.end]
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, reader: Reader, out: Tensor) -> None:
-        keys, values = reader.read("k", k, self.blocks), reader.read("v", v, self.blocks)  # (S, Hkv, c, D)
+        keys, values = reader.read("k", k, self.context), reader.read("v", v, self.context)  # (S, Hkv, c, D)
         grouped = q[self.rows].unflatten(1, (keys.shape[1], -1))  # (S, Hkv, G, D)
-        attended = F.scaled_dot_product_attention(grouped, keys, values, self.mask)
+        attended = F.scaled_dot_product_attention(grouped, keys, values, self.context.mask)
         out[self.rows] = attended.flatten(1, 2)  # (S, Hq, D)
 
 

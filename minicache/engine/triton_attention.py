@@ -11,18 +11,23 @@ from minicache.engine.kernels.store_kv import store_kv
 
 
 class TritonAttention:
-    """See `minicache.engine.attention.Attention`. Also stores keys and values: see `KVCache`."""
+    """See `minicache.engine.attention.Attention`. Also stores keys and values: see `KVCache`.
+
+    With `exact_tile` a row has the same bits in every batch (see `minicache.engine.exact`): it is always the work of
+    `paged_attention`, for `paged_decode` sums in another order.
+    """
 
     store = staticmethod(store_kv)
 
-    def __init__(self) -> None:
+    def __init__(self, exact_tile: int | None = None) -> None:
+        self.exact_tile = exact_tile
         self._layout: Layout | None = None
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
         if self._layout is None or self._layout.batch is not batch:  # the same in every layer of a step
             self._layout = Layout.of(batch)
-        if self._layout.single_rows:
+        if self._layout.single_rows and not self.exact_tile:
             splits = splits_of(Geometry.of(q, k, v), self._layout, processors(q.device))
             if splits > 1:
                 return paged_decode(q, k, v, self._layout, num_splits=splits)
-        return paged_attention(q, k, v, self._layout)
+        return paged_attention(q, k, v, self._layout, exact_tile=self.exact_tile)

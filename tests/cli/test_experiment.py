@@ -11,6 +11,7 @@ from minicache.cli import main as cli
 
 pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
 QUICK = {
+    "three-forms": ["--cache", "radix", "--quick"],
     "timestamp": ["--cache", "radix"],
     "cold-warm": ["--cache", "radix", "--system-tokens", "300", "--rounds", "1"],
     "breakers": ["--cache", "radix", "--requests", "2"],
@@ -55,6 +56,7 @@ def test_demo_shows_another_experiment_and_lists_the_others(monkeypatch, capsys)
         ["experiment", "cold-warm", "--system-tokens", "0"],
         ["experiment", "cold-warm", "--system-tokens", "5000"],
         ["experiment", "cold-warm", "--rounds", "0"],
+        ["experiment", "three-forms", "--svg", "figure.png"],
         ["experiment", "timestamp", "--svg", "figure.png"],
         ["experiment", "timestamp", "--svg", "/no/such/folder/figure.svg"],
         ["demo", "timestamp", "--quick"],

@@ -11,14 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minicache.engine.attention import attention_backend
+from minicache.engine.attention import Attention, attention_backend
 from minicache.engine.batch import Batch
+from minicache.engine.exact import ExactModel, exact_attention
 from minicache.engine.kernels.layout import Layout
 from minicache.engine.kernels.paged_attention import paged_attention
 from minicache.engine.kernels.paged_decode import paged_decode
 from minicache.engine.kernels.store_kv import store_kv
 from minicache.engine.kv_cache import KVCache
 from minicache.engine.loader import load_model
+from minicache.engine.model import Model
 
 TINY = Path(__file__).resolve().parents[2] / "minicache/engine/tiny/model"
 DEVICE = "cuda"
@@ -100,22 +102,57 @@ def storing_equals_torch(dtype: torch.dtype) -> None:
     torch.testing.assert_close((k, v), expected, rtol=0, atol=0, equal_nan=True)
 
 
+def exact_attention_changes_no_bit(dtype: torch.dtype) -> None:
+    """A prompt whole and in pieces, over blocks of several sizes, each piece stored as it comes: the same bits."""
+    length = sum(CHUNKS)
+    for kv_heads, group, head_dim in HEADS:
+        q = torch.randn(length, kv_heads * group, head_dim, dtype=dtype, device=DEVICE)
+        new = [torch.randn(length, kv_heads, head_dim, dtype=dtype, device=DEVICE) for _ in "kv"]
+        found = []
+        for block_size, chunks in ((16, (length,)), *((size, CHUNKS) for size in BLOCK_SIZES)):
+            num_blocks = -(-length // block_size) + 1
+            shape = (num_blocks, block_size, kv_heads, head_dim)
+            caches = [torch.full(shape, torch.nan, dtype=dtype, device=DEVICE) for _ in "kv"]
+            table = (torch.randperm(num_blocks - 1) + 1).tolist()
+            pieces, start = [], 0
+            for size in chunks:
+                rows = slice(start, start + size)
+                batch = Batch.build([(start, size, table)], block_size, DEVICE)
+                store_kv(*(each[rows] for each in new), *caches, batch.slots)
+                pieces.append(paged_attention(q[rows], *caches, Layout.of(batch), exact_tile=16))
+                start += size
+            found.append(torch.cat(pieces))
+        for each in found[1:]:
+            torch.testing.assert_close(each, found[0], rtol=0, atol=0)
+
+
+def an_exact_model_changes_no_bit(dtype: torch.dtype) -> None:
+    """The tiny model in exact mode: logits of a prompt whole, and in chunks."""
+    model = ExactModel(load_model(TINY, dtype, DEVICE), exact_attention("triton", 16))
+    tokens = torch.randint(1, 250, (sum(CHUNKS),), device=DEVICE)
+    whole = logits_of(model, tokens, (len(tokens),), model.attention)
+    torch.testing.assert_close(logits_of(model, tokens, CHUNKS, model.attention), whole, rtol=0, atol=0)
+
+
+def logits_of(model: Model, tokens: Tensor, chunks: Sequence[int], attention: Attention) -> Tensor:
+    """`(len(tokens), V)` in float32, of one sequence in chunks of these sizes."""
+    cache = KVCache(model.config, 32, 16, model.dtype, DEVICE, getattr(attention, "store", None))
+    table = list(range(31, 0, -1))
+    rows, start = [], 0
+    for size in chunks:
+        batch = Batch.build([(start, size, table)], 16, DEVICE)
+        hidden = model.forward(tokens[start : start + size], cache, batch, attention)
+        rows.append(model.logits(hidden).float())
+        start += size
+    return torch.cat(rows)
+
+
 def a_model_equals_itself_on_torch(dtype: torch.dtype) -> None:
     """The tiny model in chunks: logits of both backends, in float32 to 1e-3."""
     model = load_model(TINY, dtype, DEVICE)
     tokens = torch.randint(1, 250, (sum(CHUNKS),), device=DEVICE)
-    logits = []
-    for name in ("torch", "triton"):
-        attention = attention_backend(name, DEVICE, dtype, model.config.head_dim)
-        cache = KVCache(model.config, 32, 16, dtype, DEVICE, getattr(attention, "store", None))
-        table = list(range(31, 0, -1))
-        rows, start = [], 0
-        for size in CHUNKS:
-            batch = Batch.build([(start, size, table)], 16, DEVICE)
-            hidden = model.forward(tokens[start : start + size], cache, batch, attention)
-            rows.append(model.logits(hidden).float())
-            start += size
-        logits.append(torch.cat(rows))
+    backends = (attention_backend(name, DEVICE, dtype, model.config.head_dim) for name in ("torch", "triton"))
+    logits = [logits_of(model, tokens, CHUNKS, attention) for attention in backends]
     tolerance = {torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 5e-1}[dtype]
     torch.testing.assert_close(logits[1], logits[0], rtol=tolerance, atol=tolerance)
 
@@ -124,5 +161,7 @@ CHECKS: tuple[Callable[[torch.dtype], None], ...] = (
     storing_equals_torch,
     attention_equals_torch,
     decode_equals_torch,
+    exact_attention_changes_no_bit,
+    an_exact_model_changes_no_bit,
     a_model_equals_itself_on_torch,
 )

@@ -8,7 +8,7 @@ import torch
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(6))
 def test_kernels_on_a_gpu(number: int, dtype: str) -> None:
     from minicache.engine.kernels.launch import is_interpreted
     from minicache.engine.kernels.store_kv import store_kv_kernel
@@ -17,6 +17,6 @@ def test_kernels_on_a_gpu(number: int, dtype: str) -> None:
         pytest.skip("in this process the kernels are interpreted: run tests/gpu alone, or tests/gpu/run.sh")
     from tests.gpu.checks import CHECKS
 
-    assert len(CHECKS) == 4
+    assert len(CHECKS) == 6
     check: Callable[[torch.dtype], None] = CHECKS[number]
     check(getattr(torch, dtype))

@@ -10,13 +10,14 @@ from minicache.engine.kernels import bench
 from tests.gpu import checks
 
 
-@pytest.mark.parametrize("check", checks.CHECKS[:3], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks.CHECKS[:4], ids=lambda check: check.__name__)
 def test_a_check(monkeypatch: pytest.MonkeyPatch, check: Callable[[torch.dtype], None]) -> None:
     monkeypatch.setattr(checks, "DEVICE", "cpu")
     monkeypatch.setattr(checks, "HEADS", ((2, 2, 32),))
     monkeypatch.setattr(checks, "BLOCK_SIZES", (8,))
     monkeypatch.setattr(checks, "MIXED", ((0, 3), (9, 1)))
     monkeypatch.setattr(checks, "DECODES", ((20, 1), (0, 1)))
+    monkeypatch.setattr(checks, "CHUNKS", (13, 9, 1))
     check(torch.float32)
 
 
@@ -24,6 +25,7 @@ def test_a_model_on_both_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "DEVICE", "cpu")
     monkeypatch.setattr(checks, "CHUNKS", (5, 2, 1))
     checks.a_model_equals_itself_on_torch(torch.float32)
+    checks.an_exact_model_changes_no_bit(torch.float32)
 
 
 def test_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,40 +8,29 @@ And the law is not empty: without exact mode, in float32, the bits do differ.
 """
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.overrides import TorchFunctionMode
 
-from minicache.core import EventStream, HashChainCache, NoCache, PrefixCache, RadixCache, SchedulerConfig, StepPlan
+from minicache.core import HashChainCache, SchedulerConfig, StepPlan
 from minicache.engine import SamplingParams
-from minicache.engine.batch import Batch
-from minicache.engine.exact import ExactModel
-from minicache.engine.kv_cache import KVCache
-from minicache.engine.loader import build_model
+from minicache.engine.exact import STACKS, ExactModel, can_stack, cut
 from minicache.engine.model import Model
-from minicache.engine.model_config import ModelConfig
-from minicache.engine.weights import MemoryWeights
-from tests.properties.serving import CONFIG, FAMILIES, VOCABULARY, Prompt, Run, require, serve
+from tests.properties.exactness import (
+    assert_same_bits,
+    cold_run,
+    different_rows,
+    keys_and_values,
+    model,
+    prompts,
+    ways,
+)
+from tests.properties.serving import VOCABULARY, require, serve
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
-# Odd sizes, so that nothing is a multiple of a vector register by luck.
-SHAPE = {
-    "hidden_size": 72,
-    "intermediate_size": 104,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "head_dim": 12,
-}
-
-
-def model(family: str, dtype: torch.dtype) -> Model:
-    from minicache.engine.tiny import random_weights
-
-    config = ModelConfig.from_hf({**CONFIG, **SHAPE, "architectures": [FAMILIES[family]]})
-    return build_model(config, MemoryWeights(random_weights(config, seed=5, dtype=torch.float64), dtype))
 
 
 @pytest.fixture(scope="module", params=[(f, d) for f in ("llama", "qwen3") for d in DTYPES], ids=str)
@@ -57,60 +46,16 @@ def exact(request: pytest.FixtureRequest, plain: Model) -> ExactModel:
     return ExactModel(plain, stacked=False)
 
 
-def prompts() -> list[Prompt]:
-    """Shared stems, cut at and beside multiples of the tile and of the block sizes, one prompt twice."""
-    stem = [(3 * i * i + i) % VOCABULARY for i in range(40)]
-    cuts = (40, 32, 17, 40, 16, 33)
-    return [
-        Prompt((*stem[:cut], *([turn % VOCABULARY] * (turn % 3))), SamplingParams(max_tokens=6), arrives=2 * turn)
-        for turn, cut in enumerate(cuts)
-    ]
-
-
-def run(exact: Model, make: Callable[[EventStream], PrefixCache], config: SchedulerConfig) -> Run:
-    return serve(prompts(), make, config, model=exact)
-
-
-def assert_same_bits(ours: Run, cold: Run) -> None:
-    assert ours.tokens == cold.tokens
-    for key, rows in ours.logits.items():
-        for row in rows:
-            assert torch.equal(row, cold.logits[key][0]), key
-
-
-def different_rows(ours: Run, cold: Run) -> int:
-    return sum(not torch.equal(row, cold.logits[key][0]) for key, rows in ours.logits.items() for row in rows)
-
-
 def test_every_way_to_the_same_logits(exact: ExactModel) -> None:
-    cold = run(exact, lambda events: NoCache(400, 16, events=events), SchedulerConfig.vllm(max_num_seqs=1))
+    cold = cold_run(exact, prompts())
     seen: Counter[str] = Counter()
     for block_size in (1, 4, 16):
-        room = -(-48 // block_size) + 3
         for chunk in (7, 64):
-            eager = {"admission": "first_chunk", "max_num_batched_tokens": chunk}
-            ways = [
-                (HashChainCache, SchedulerConfig.vllm(**eager)),
-                (HashChainCache, SchedulerConfig.vllm(publish_at="compute", **eager)),
-                (RadixCache, SchedulerConfig.sglang(**eager)),
-            ]
-            for kind, config in ways:
-                ours = run(exact, lambda events: kind(room, block_size, events=events), config)  # noqa: B023
+            for make, config in ways(block_size, chunk, room=-(-48 // block_size) + 3):
+                ours = serve(prompts(), make, config, model=exact)
                 assert_same_bits(ours, cold)
                 seen.update(ours.seen)
     require(seen, "hits", "evictions", "preemptions")
-
-
-def keys_and_values(exact: ExactModel, tokens: torch.Tensor, chunks: list[int], table: list[int], size: int) -> list:
-    """What is cached for each position after computing `tokens` in these chunks, in every layer."""
-    kv_cache = KVCache(exact.config, max(table) + 1, size, exact.dtype)
-    start = 0
-    for chunk in chunks:
-        exact.forward(tokens[start : start + chunk], kv_cache, Batch.build([(start, chunk, table)], size))
-        start += chunk
-    positions = torch.arange(len(tokens))
-    slots = torch.tensor(table)[positions // size] * size + positions % size
-    return [layer.flatten(0, 1)[slots] for layer in (*kv_cache.k, *kv_cache.v)]
 
 
 @given(data=st.data())
@@ -128,12 +73,62 @@ def test_decode_writes_what_prefill_writes(exact: ExactModel, data: st.DataObjec
         assert torch.equal(a, b)
 
 
+class Shapes(TorchFunctionMode):
+    """Notes the shapes of every product, reduction and softmax."""
+
+    SUMS = frozenset({"linear", "matmul", "__matmul__", "softmax", "mean"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[tuple[object, ...]] = set()
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        if (name := getattr(func, "__name__", "")) in self.SUMS:
+            self.seen.add((name, *(tuple(each.shape) for each in args if isinstance(each, torch.Tensor))))
+        return func(*args, **(kwargs or {}))
+
+
+@given(chunks=st.lists(st.integers(1, 20), min_size=2, max_size=5), size=st.sampled_from([1, 4, 16]))
+def test_shapes_depend_on_position_alone(chunks: list[int], size: int) -> None:
+    """This shows a shape that depends on the chunk even where, on this machine, it happens to be rounded alike."""
+    exact = ExactModel(model("llama", torch.float32), stacked=False)
+    tokens = torch.arange(sum(chunks)) % VOCABULARY
+    table = list(range(1, 2 + len(tokens) // size))
+    shapes = []
+    for pieces in ([len(tokens)], chunks):
+        with Shapes() as noted:
+            keys_and_values(exact, tokens, pieces, table, size)
+        shapes.append(noted.seen)
+    assert {"linear", "softmax", "mean"} <= {name for name, *_ in shapes[0]}
+    assert shapes[1] == shapes[0]
+
+
 def test_without_exact_mode_the_bits_differ() -> None:
     """In float32 a hit, or another chunk size, changes the shapes of the products and with them the rounding."""
     fast = model("llama", torch.float32)
-    cold = run(fast, lambda events: NoCache(400, 16, events=events), SchedulerConfig.vllm(max_num_seqs=1))
-    warm = run(fast, lambda events: HashChainCache(400, 16, events=events), SchedulerConfig.vllm())
-    assert different_rows(warm, cold)
+    warm = serve(prompts(), lambda events: HashChainCache(400, 16, events=events), SchedulerConfig.vllm(), model=fast)
+    assert different_rows(warm, cold_run(fast, prompts()))
+
+
+def test_how_many_tiles_are_one_product() -> None:
+    assert list(cut(64 + 32 + 5, STACKS)) == [64, 32, 4, 1]
+    assert list(cut(3, (1,))) == [1, 1, 1]
+    for number in range(1, 300):
+        assert sum(cut(number, STACKS)) == number
+
+
+def test_a_machine_on_which_tiles_cannot_be_stacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product whose rounding depends on how many rows it has is noticed before it does harm."""
+
+    def uneven(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        return product(rows, weight, bias) * (1 + 1e-7 * (len(rows) == STACKS[2] * 16))
+
+    product = torch.nn.functional.linear
+    fast = model("llama", torch.float64)
+    assert can_stack(fast)
+    monkeypatch.setattr("torch.nn.functional.linear", uneven)
+    assert not can_stack(fast)
+    assert not ExactModel(fast).stacked
 
 
 @pytest.mark.model

@@ -174,7 +174,7 @@ def _launch_of(program: Program) -> tuple[Any, dict[str, Any], dict[str, Any]]:
         constants = paged_decode.constants_of(geometry, SPLITS)
         return paged_decode.paged_decode_kernel, constants, paged_decode.THREADS
     rows = paged_attention.rows_of(geometry, decode=program.kernel.endswith("decode"))
-    constants = paged_attention.constants_of(geometry, rows)
+    constants = paged_attention.constants_of(geometry, rows, rows // geometry.group)
     return paged_attention.paged_attention_kernel, constants, paged_attention.threads_of(geometry, rows)
 
 

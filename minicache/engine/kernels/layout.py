@@ -5,6 +5,11 @@ Shapes: S sequences, M blocks of the longest table, P tiles.
     rows of the batch   | . . . . . . . . . . . . | . . | . |
     sequences           |           A             |  B  | C |
     tiles of 5 queries  |  A, 0   |  A, 5   |A, 10|B, 0 |C,0|      P = 5, each (sequence, first query)
+
+Aligned tiles begin at multiples of 5 of a sequence's positions, wherever the step's rows begin:
+
+    positions of A      5 . . . . 10. . . . 15. . . . 20            A has rows for 8 … 19
+    aligned tiles       |  A, -3  |  A, 2   |  A, 7   |            queries before the first are not there
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +28,7 @@ class Layout:
     batch: Batch
     spans: Tensor  # (S, 3) int32: first row in the batch, number of rows, position of the first row
     tables: Tensor  # (S, M) int64, short ones filled up with block 0
-    _tiles: dict[int, Tensor] = field(default_factory=dict)
+    _tiles: dict[tuple[int, bool], Tensor] = field(default_factory=dict)
 
     @classmethod
     def of(cls, batch: Batch) -> "Layout":
@@ -44,17 +49,18 @@ class Layout:
         if not self.single_rows:
             raise InvalidArgument("paged_decode takes one row of each sequence: use paged_attention for chunks")
 
-    def tiles(self, num_queries: int) -> Tensor:
+    def tiles(self, num_queries: int, *, aligned: bool = False) -> Tensor:
         """`(P, 2)` int32: each sequence's rows in tiles of `num_queries`, as sequence and first query.
 
         The tile with the longest context comes first: started last, it would keep the whole GPU waiting.
         """
-        if num_queries not in self._tiles:
+        kind = num_queries, aligned
+        if kind not in self._tiles:
             found = [
                 (sequence.start + first, index, first)
                 for index, sequence in enumerate(self.batch.sequences)
-                for first in range(0, sequence.num_rows, num_queries)
+                for first in range(-(sequence.start % num_queries) if aligned else 0, sequence.num_rows, num_queries)
             ]
             pairs = [(index, first) for _, index, first in sorted(found, reverse=True)]
-            self._tiles[num_queries] = torch.tensor(pairs, dtype=torch.int32, device=self.tables.device)
-        return self._tiles[num_queries]
+            self._tiles[kind] = torch.tensor(pairs, dtype=torch.int32, device=self.tables.device)
+        return self._tiles[kind]

@@ -1,20 +1,27 @@
 """Ragged queries over block tables, causal: prompts, chunks behind a cached prefix and decodes in one launch.
 
 Shapes: T tokens of the batch, S sequences, Hq query heads, Hkv key-value heads, G = Hq / Hkv, D head size, N blocks,
-        B block size, M blocks of a table, P tiles, R rows of a tile, C keys of a tile, c context of a sequence.
+        B block size, M blocks of a table, P tiles, R rows of a tile, Q queries of a tile, C keys of a tile,
+        c context of a sequence.
 
-    a tile of R rows: R // G queries, each in the G heads that read one key-value head
+    a tile of R rows: Q = R // G queries, each in the G heads that read one key-value head
 
                  keys 0 … C    C … 2C    2C … 3C
     query 0      # # # # # #   # # # #   # .          # seen    . masked: later than the query
     query 1      # # # # # #   # # # #   # # .        the walk ends with the tile that holds the last query's own key
 
 FLOPs of a sequence with n rows: 4 D Hq for each (query, key) pair, and there are n c - n (n - 1) / 2. Bytes: the rows
-of q and out once, 2 n Hq D elements; keys and values once for each tile of rows, 2 c Hkv D n / (R // G) at most, most
-of them from the L2 cache. A prompt of 4,096 (n = c) does 2 n FLOPs for each element of q, k, v and out: the matrix
+of q and out once, 2 n Hq D elements; keys and values once for each tile of rows, 2 c Hkv D n / Q at most, most of them
+from the L2 cache. A prompt of 4,096 (n = c) does 2 n FLOPs for each element of q, k, v and out: the matrix
 units bound it. A decode (n = 1) does 2 G FLOPs for each element of KV: the memory's bandwidth bounds it, whatever R is.
+
+Exact mode (see `minicache.engine.exact`) runs this kernel alone, with tiles of queries that begin at multiples of Q of
+the sequence's positions. Where a row stands in its tile, the tiles of keys that it meets and their order then depend on
+its position only, and R, Q, C, the number of threads and of stages on the model only: those fix in which order a GPU
+sums. Tiles of keys that a row meets only because a later one of its tile needs them add exactly 0.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -37,7 +44,8 @@ PROMPT_ROWS = 64  # each key that is loaded meets 64 rows; and 64 is the least t
 DECODE_ROWS = SMALLEST_SIDE  # for batches without a chunk: a decode has only G rows to fill a tile with
 
 
-@triton.jit
+# One program for every width of a table: triton would make others for widths of 1 and for multiples of 16.
+@triton.jit(do_not_specialize=["table_stride"])
 def paged_attention_kernel(
     out,  # (T, Hq, D)
     q,  # (T, Hq, D)
@@ -45,7 +53,7 @@ def paged_attention_kernel(
     v_cache,  # (N, B, Hkv, D)
     tables,  # (S, M)
     spans,  # (S, 3): first row, number of rows, position of the first row
-    tiles,  # (P, 2): sequence, first query
+    tiles,  # (P, 2): sequence, first query; it is negative where an aligned tile begins before the sequence's rows
     q_stride,  # elements from one row of q to the next
     table_stride,  # M
     SCALE: tl.constexpr,  # log2(e) / sqrt(D)
@@ -55,12 +63,13 @@ def paged_attention_kernel(
     PADDED_HEAD: tl.constexpr,  # the next power of two
     BLOCK: tl.constexpr,  # B
     ROWS: tl.constexpr,  # R
+    QUERIES: tl.constexpr,  # Q
     KEYS: tl.constexpr,  # C
     OPERAND: tl.constexpr,  # the type in which matrices are multiplied
     SUM: tl.constexpr,  # the type in which products are summed
 ):
-    # The program owns ROWS // GROUP queries of one sequence, in the GROUP heads that share one key-value head: each key
-    # is loaded once for all of them.
+    # The program owns QUERIES queries of one sequence, in the GROUP heads that share one key-value head: each key is
+    # loaded once for all of them.
     sequence = tl.load(tiles + 2 * tl.program_id(0))
     first_query = tl.load(tiles + 2 * tl.program_id(0) + 1)
     kv_head = tl.program_id(1)
@@ -68,11 +77,12 @@ def paged_attention_kernel(
     num_rows = tl.load(spans + 3 * sequence + 1)
     start = tl.load(spans + 3 * sequence + 2)
 
-    # Row r is query r // GROUP in head r % GROUP. Rows that are left over compute the last query again and are not
-    # stored: so every row sees a key, and no maximum below is that of an empty set.
+    # Row r is query r // GROUP in head r % GROUP. Rows that are left over compute the first or last query again and are
+    # not stored: so every row sees a key, and no maximum below is that of an empty set.
     r = tl.arange(0, ROWS)
-    owned = (r < ROWS // GROUP * GROUP) & (first_query + r // GROUP < num_rows)
-    query = tl.minimum(first_query + r // GROUP, num_rows - 1)
+    wanted = first_query + r // GROUP
+    owned = (r < QUERIES * GROUP) & (wanted >= 0) & (wanted < num_rows)
+    query = tl.minimum(tl.maximum(wanted, 0), num_rows - 1)
     row = (first_row + query).to(tl.int64)
     head = kv_head * GROUP + r % GROUP
 
@@ -87,11 +97,13 @@ def paged_attention_kernel(
     peak = tl.full([ROWS], float("-inf"), SUM)
     total = tl.full([ROWS], 0.0, SUM)
     mixed = tl.full([ROWS, PADDED_HEAD], 0.0, SUM)
-    end = start + tl.minimum(first_query + ROWS // GROUP, num_rows)  # no row of the tile sees a key from here on
+    end = start + tl.minimum(first_query + QUERIES, num_rows)  # no row of the tile sees a key from here on
+    # Tiles of keys are cut by position, not by block.
     for first_key in range(0, end, KEYS):
-        # Tiles of keys are cut by position, not by block. Beyond `end` lies what was never written: it may be NaN, and
-        # 0 * NaN is NaN, so it is replaced, not weighed with 0. The table may end there, too.
         key = first_key + tl.arange(0, KEYS)
+
+        # Beyond `end` lies what was never written: it may be NaN, and 0 * NaN is NaN, so it is replaced, not weighed
+        # with 0. The table may end there, too.
         written = key < end
         block = tl.load(tables + sequence * table_stride + key // BLOCK, mask=written, other=0).to(tl.int64)
         slot = block * BLOCK + key % BLOCK
@@ -119,20 +131,29 @@ def paged_attention_kernel(
 
 
 def paged_attention(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, layout: Layout, *, tile_rows: int | None = None
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    layout: Layout,
+    *,
+    tile_rows: int | None = None,
+    exact_tile: int | None = None,
 ) -> Tensor:
     """Attend with `q (T, Hq, D)` over `k_cache` and `v_cache (N, B, Hkv, D)`; returns `(T, Hq, D)`.
 
     See `minicache.engine.attention.Attention`. `tile_rows` fixes R, a power of two of at least 16 and G; without it,
-    R is what suits the batch. Raises `InvalidArgument` if the tensors do not fit together.
+    R is what suits the batch. With `exact_tile` each row has the same bits however the batch is made up: R does not
+    depend on the batch, and no tile of queries reaches over a multiple of `exact_tile` positions. Raises
+    `InvalidArgument` if the tensors do not fit together.
     """
     geometry = Geometry.of(q, k_cache, v_cache)
     require_layout(q, k_cache, layout)
     require_runnable(paged_attention_kernel, q, k_cache, v_cache, layout.tables)
-    rows = tile_rows or rows_of(geometry, decode=layout.single_rows)
+    rows = tile_rows or rows_of(geometry, decode=layout.single_rows and not exact_tile)
     if rows < max(SMALLEST_SIDE, geometry.group) or rows & (rows - 1):
         raise InvalidArgument(f"tile_rows must be a power of two that holds a group of {geometry.group}, not {rows}")
-    tiles = layout.tiles(rows // geometry.group)
+    queries = queries_of(geometry, rows, exact_tile)
+    tiles = layout.tiles(queries, aligned=exact_tile is not None)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     paged_attention_kernel[len(tiles), geometry.kv_heads](
         out,
@@ -144,7 +165,7 @@ def paged_attention(
         tiles,
         q.stride(0),
         layout.tables.stride(0),
-        **constants_of(geometry, rows),
+        **constants_of(geometry, rows, queries),
         **threads_of(geometry, rows),
     )
     return out
@@ -159,13 +180,19 @@ def rows_of(geometry: Geometry, *, decode: bool) -> int:
     return max(DECODE_ROWS if few else PROMPT_ROWS, triton.next_power_of_2(geometry.group))
 
 
+def queries_of(geometry: Geometry, rows: int, exact_tile: int | None) -> int:
+    """Q: as many as R rows hold; in exact mode the largest power of two of them that divides a tile of positions."""
+    most = rows // geometry.group
+    return math.gcd(exact_tile, 1 << (most.bit_length() - 1)) if exact_tile else most
+
+
 def keys_of(geometry: Geometry) -> int:
     """C: keys of a tile, as many as leave keys and values of 2 tiles 64 KiB of shared memory."""
     row = 2 * geometry.padded_head * geometry.dtype.itemsize  # bytes of a key and a value
     return max(SMALLEST_SIDE, min(64, (1 << 15) // row))
 
 
-def constants_of(geometry: Geometry, rows: int) -> dict[str, Any]:
+def constants_of(geometry: Geometry, rows: int, queries: int) -> dict[str, Any]:
     """The kernel's constants."""
     return {
         "SCALE": geometry.scale,
@@ -175,6 +202,7 @@ def constants_of(geometry: Geometry, rows: int) -> dict[str, Any]:
         "PADDED_HEAD": geometry.padded_head,
         "BLOCK": geometry.block_size,
         "ROWS": rows,
+        "QUERIES": queries,
         "KEYS": keys_of(geometry),
         "OPERAND": operand(paged_attention_kernel, geometry.dtype),
         "SUM": geometry.accumulator,

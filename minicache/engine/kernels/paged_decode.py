@@ -40,7 +40,8 @@ MOST_SPLITS = 32  # `merge_splits` holds the partial results of all splits in re
 THREADS = {"num_warps": 4, "num_stages": 3, "enable_fp_fusion": FP_FUSION}
 
 
-@triton.jit
+# One program for every width of a table, as in `paged_attention`.
+@triton.jit(do_not_specialize=["table_stride"])
 def paged_decode_kernel(
     partials,  # (S, Hq, K, D)
     lse,  # (S, Hq, K)
