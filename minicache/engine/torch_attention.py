@@ -1,4 +1,4 @@
-"""Paged attention with torch's own kernels: gather the context of a group of sequences, then one fused call for it.
+"""Paged attention with torch's own kernels: gather whole blocks, then one fused call for a group of sequences.
 
     a batch:   | chunk of A (many rows) | chunk of B | row of C | row of D | row of E |
     groups:      tiles of A               tiles of B   C, D and E together
@@ -24,30 +24,34 @@ PADDING = 1.5  # how much longer than the shortest the longest context of a grou
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where the keys and values of S sequences lie, in the order of their positions.
+    """Where the keys and values of S sequences lie, in the order of their positions, as whole blocks.
 
-    A short sequence is filled up with its own position 0, which is masked: what counts with weight 0 must not be
-    memory that nobody has written, for 0 times NaN is NaN.
+    What is masked has weight 0, but 0 times NaN is NaN: so it must not be memory that somebody else has written, or
+    nobody. A short table is filled up with the sequence's own first block; `tails` are the slots behind the last token.
     """
 
-    slots: Tensor  # (S, c)
-    first: int | None  # the first slot of one sequence whose slots lie side by side
-    mask: Tensor | None  # (S, 1, 1, c): minus infinity where filled up, else 0; None where nothing is
+    table: Tensor  # (S, M)
+    length: int  # c
+    first: int | None  # the first block of one sequence whose blocks lie side by side
+    mask: Tensor | None  # (S, 1, 1, c): minus infinity behind each context, else 0; None for one sequence
+    tails: Tensor | None  # of all S * M * B gathered slots, those to be blanked; None for one sequence
 
     @classmethod
     def of(cls, sequences: list[SequenceRows], block_size: int, like: Tensor) -> "Context":
         device = like.device
-        tables = torch.nn.utils.rnn.pad_sequence([s.block_table for s in sequences], batch_first=True)  # (S, blocks)
-        contexts = torch.tensor([s.context for s in sequences], device=device)[:, None]
-        positions = torch.arange(max(s.context for s in sequences), device=device)
-        filled_up = positions >= contexts  # (S, c)
-        positions = positions.where(~filled_up, 0)
-        slots = tables.gather(1, positions // block_size) * block_size + positions % block_size
+        longest = max(s.context for s in sequences)
         if len(sequences) == 1:
-            block = sequences[0].first_block
-            return cls(slots, None if block is None else block * block_size, None)
-        mask = torch.zeros(slots.shape, dtype=like.dtype, device=device).masked_fill_(filled_up, -math.inf)
-        return cls(slots, None, mask[:, None, None])
+            return cls(sequences[0].block_table[None], longest, sequences[0].first_block, None, None)
+        width = -(-longest // block_size)
+        tables = [s.block_table[:width] for s in sequences]
+        own = torch.tensor([len(table) for table in tables], device=device)[:, None] * block_size
+        table = torch.stack([torch.cat((t, t[:1].expand(width - len(t)))) for t in tables])
+        contexts = torch.tensor([s.context for s in sequences], device=device)[:, None]
+        positions = torch.arange(width * block_size, device=device)
+        hidden = positions >= contexts  # (S, M * B)
+        mask = torch.zeros(hidden.shape, dtype=like.dtype, device=device).masked_fill_(hidden, -math.inf)
+        tails = (hidden & (positions < own)).flatten().nonzero().flatten()
+        return cls(table, longest, None, mask[:, None, None, :longest], tails)
 
 
 class Reader:
@@ -58,28 +62,27 @@ class Reader:
         self._buffers: dict[str, Tensor] = {}
 
     def read(self, name: str, cache: Tensor, context: Context) -> Tensor:
-        """`(S, Hkv, c, D)` of `cache (N, B, Hkv, D)`; a view of the cache where one sequence's slots lie side by side.
+        """`(S, Hkv, c, D)` of `cache (N, B, Hkv, D)`; a view of the cache where one sequence's blocks lie side by side.
 
         Valid until the next call with the same `name`.
         """
-        tokens, slots = cache.flatten(0, 1), context.slots.flatten()
         if context.first is not None:
-            found = tokens[context.first : context.first + len(slots)]
+            found = cache[context.first : context.first + context.table.numel()]
         else:
-            found = self._buffer(name, tokens, len(slots))
+            found = self._buffer(name, cache, context.table.numel())
             # Along dimension 1 torch copies row after row; along dimension 0 it sets up a loop of its own for each row.
-            torch.index_select(tokens[None], 1, slots, out=found[None])
-        return found.unflatten(0, context.slots.shape).transpose(1, 2)
+            torch.index_select(cache.flatten(1)[None], 1, context.table.flatten(), out=found.flatten(1)[None])
+            if context.tails is not None:
+                found.flatten(0, 1).index_fill_(0, context.tails, 0)
+        return found.unflatten(0, context.table.shape).flatten(1, 2)[:, : context.length].transpose(1, 2)
 
-    def _buffer(self, name: str, tokens: Tensor, size: int) -> Tensor:
-        """`(size, Hkv, D)`, uninitialised."""
+    def _buffer(self, name: str, cache: Tensor, num_blocks: int) -> Tensor:
+        """`(num_blocks, B, Hkv, D)`, uninitialised."""
         buffer = self._buffers.get(name)
-        if buffer is None or len(buffer) < size or buffer.shape[1:] != tokens.shape[1:]:
-            room = 1 << (size - 1).bit_length()
-            buffer = self._buffers[name] = torch.empty(
-                (room, *tokens.shape[1:]), dtype=tokens.dtype, device=tokens.device
-            )
-        return buffer[:size]
+        if buffer is None or len(buffer) < num_blocks or buffer.shape[1:] != cache.shape[1:]:
+            size = 1 << (num_blocks - 1).bit_length()
+            buffer = self._buffers[name] = torch.empty((size, *cache.shape[1:]), dtype=cache.dtype, device=cache.device)
+        return buffer[:num_blocks]
 
 
 class Chunk:

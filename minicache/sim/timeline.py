@@ -105,6 +105,8 @@ class Timeline:
                 timeline.add(event)
         except BadLog as error:
             raise BadLog(f"{source}, {error}") from None
+        except UnicodeDecodeError:  # a ValueError, but of the file and not of an event
+            raise
         except (KeyError, ValueError, IndexError) as error:
             if isinstance(error, BadLog):
                 raise
