@@ -52,8 +52,9 @@ kernels: $(DEV) ## the Triton kernels, compiled for four GPUs; none need be here
 kernels-oldest: $(OLDEST_TRITON)/.installed ## tests of the kernels with the oldest Triton that is supported
 	PYTHONPATH=$(OLDEST_TRITON) $(PY) -m pytest -n auto tests/kernels
 
-goldens: $(DEV) ## accept the logs of the scenarios as they are now; git shows what changed
+goldens: $(DEV) ## accept the logs of the scenarios and the screens as they are now; git shows what changed
 	$(PY) -m tests.sim.goldens
+	$(PY) -m tests.tui.snapshots
 
 prove: $(DEV) ## look for a case that breaks a law, for a time: make prove BUDGET=10m (or 90s, 1h)
 	$(PY) -m tests.prove --budget $(BUDGET)

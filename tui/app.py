@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import App, SystemCommand
+from textual.events import Resize
 from textual.screen import Screen
 from textual.types import AnimationLevel
 
@@ -40,7 +41,9 @@ class MinicacheApp(App[None]):
         width: 90%; max-width: 96; height: auto; max-height: 90%;
         background: $surface; border: round $mc-focus; padding: 0 2;
     }
-    Ask, Menu, TooSmall { align: center middle; background: $background 60%; }
+    Ask, Menu { align: center middle; background: $background 60%; }
+    TooSmall { align: center middle; background: $background; }
+    TooSmall Static { width: auto; }
     .dialog-title { text-style: bold; color: $mc-text; }
     .dialog-hint { color: $mc-quiet; }
     .dialog-error { color: $mc-evicted; height: auto; }
@@ -111,7 +114,7 @@ class MinicacheApp(App[None]):
         self.open_stage(branch)
         changes = branch.timeline.changes
         what = changes[-1][1].describe() if changes else "nothing is different"
-        self.notify(f"A fork: {what}. m compares the two, escape goes back.", markup=False)
+        self.notify(f"A fork: {what}. m compares the two, escape goes back.", timeout=3, markup=False)
 
     def leave_stage(self) -> None:
         """Back to what is below: the original, or the chooser."""
@@ -122,11 +125,11 @@ class MinicacheApp(App[None]):
         else:
             self.switch_screen(Chooser())
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
         """A terminal that has become too small gets a sentence in the place of a picture that nobody could read."""
         from .screens.too_small import TooSmall
 
-        small = self.size.width < MIN_WIDTH or self.size.height < MIN_HEIGHT
+        small = event.size.width < MIN_WIDTH or event.size.height < MIN_HEIGHT  # `self.size` is still the one before
         shown = isinstance(self.screen, TooSmall)
         if small and not shown:
             self.push_screen(TooSmall())
@@ -158,7 +161,8 @@ class MinicacheApp(App[None]):
         except OSError as error:
             self.notify(f"{path} cannot be written: {error.strerror}", severity="error", markup=False)
         else:
-            self.notify(f"Saved {path}; this place again: {player.permalink}", markup=False)
+            link = "" if player.parent else f"\nThis place again: {player.permalink}"
+            self.notify(f"Saved {path}{link}", markup=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         from .screens.stage import Stage

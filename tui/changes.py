@@ -121,7 +121,7 @@ def _number(line: str, what: str) -> int:
 ASKS: Sequence[Ask] = (
     Ask(
         "Move what comes first in each prompt behind what comes next",
-        "Of every request that has not arrived yet: the timestamp goes behind the tools.",
+        "Of every request, from the beginning of the run on: the timestamp goes behind the tools.",
         lambda timeline, place: None,
         _move_first,
         from_start=True,
@@ -175,7 +175,7 @@ _INJECTED = re.compile(r"(\S+) \((\d+)\): ?(.+)")
 
 def injected(player: Player, line: str) -> Player:
     """The fork in which a request of one's own arrives next, written `mine1 (4): You are a support bot.`"""
-    written = _INJECTED.fullmatch(line)
+    written = _INJECTED.fullmatch(line.lstrip())
     if written is None or int(written[2]) < 1:
         raise CannotAsk("write an id, how many tokens it may generate, and the prompt: mine1 (4): You are a bot.")
     return player.fork(InjectRequest(RequestSpec(written[1], read_prompt(written[3]), int(written[2]))))

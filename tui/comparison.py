@@ -69,12 +69,10 @@ class Comparison:
         """The original against the fork. Raises `BadChange` for a player that is no fork."""
         if player.parent is None:
             raise BadChange("this run is no fork: fork it first (f), then compare (m)")
-        changes = player.timeline.changes
-        label = changes[-1][1].describe() if len(changes) > len(player.parent.timeline.changes) else "the fork"
         left = Player(player.parent.timeline, decode=player.decode)
         right = Player(player.timeline, decode=player.decode)
         left.seek(min(player.place, len(left.timeline) - 1))
-        return cls(left, right, ("the original", label))
+        return cls(left, right, ("the original", "the fork"))
 
     @cached_property
     def parting(self) -> Parting | None:

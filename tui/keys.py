@@ -35,9 +35,10 @@ KEYS = (
     Key("step", "right,n", "To the next thing that happens", "step"),
     Key("back", "left,p", "Back to what happened before", "back"),
     Key("play", "space", "Play, or pause", "play"),
-    Key("add_breakpoint", "b", "Breakpoints: stop at an event, a request, a block, a hash or a hit rate", "break"),
+    Key("fork", "f", "Fork: what if something were different?", "what if"),
     Key("compare", "m", "Compare two caches, two policies, or a fork with its original, step by step", "compare"),
     Key("help", "question_mark,f1", "Help for what has the focus", "help"),
+    Key("add_breakpoint", "b", "Breakpoints: stop at an event, a request, a block, a hash or a hit rate"),
     Key("faster", "plus,equals_sign", "Play twice as fast"),
     Key("slower", "minus", "Play half as fast"),
     Key("next_step", "pagedown", "To the next scheduler step"),
@@ -59,7 +60,6 @@ KEYS = (
     Key("run_to_cursor", "t", "To the event that is selected"),
     Key("go_to", "g", "Go to a step, an event or a request"),
     Key("find", "slash", "Find a block, a hash, a request or a piece of a prompt"),
-    Key("fork", "f", "What if? The same run, but from here on something is different"),
     Key("inject", "i", "Send a request of your own"),
     Key("picture", "f8", "Save a picture of the screen (SVG)"),
     Key("theme", "d", "Dark or light"),
@@ -73,7 +73,14 @@ INTERRUPT = Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True, sy
 def bindings() -> list[Binding]:
     """Textual's form of the table."""
     return [
-        Binding(key.keys, key.action, key.footer or key.what, show=bool(key.footer), tooltip=key.what, id=key.action)
+        Binding(
+            key.keys,
+            key.action,
+            key.footer or key.what,
+            show=bool(key.footer),
+            tooltip=key.what if key.footer else "",
+            id=key.action,
+        )
         for key in KEYS
     ]
 

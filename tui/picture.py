@@ -9,6 +9,8 @@ from textual.app import App
 from .comparison import Comparison
 from .player import Player
 
+ROUNDS = 4  # the footer is made when the bindings are known, and then what stands beside it has another width
+
 
 def picture_of(app: App[None], title: str) -> str:
     """The screen as it is, as SVG."""
@@ -33,7 +35,8 @@ def draw(playable: Player | Comparison, size: tuple[int, int], *, ascii: bool = 
     async def run() -> str:
         app = MinicacheApp(playable, reduced_motion=True, clock=lambda: 0.0, ascii=ascii, light=light)
         async with app.run_test(size=size) as pilot:
-            await pilot.pause()
+            for _ in range(ROUNDS):
+                await pilot.pause()
             title = playable.title if isinstance(playable, Player) else " and ".join(playable.labels)
             return picture_of(app, title)
 

@@ -89,6 +89,9 @@ class Player(Moves):
     @property
     def title(self) -> str:
         scenario = self.timeline.scenario
+        changes = self.timeline.changes
+        if self.parent is not None:
+            return f"A fork: {changes[-1][1].describe()}" if changes else "A fork in which nothing is different"
         return scenario.title if scenario else str(self.timeline.settings.get("title") or "A recorded run")
 
     def facts(self) -> str:

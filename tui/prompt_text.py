@@ -2,7 +2,9 @@
 
     It is 14:03:22. You are a support bot. | [rules and tools 640] | [answer of r1] | Where is my parcel?
 
-To move a timestamp behind the tools is to move one piece of the line.
+To move a timestamp behind the tools is to move one piece of the line. A bar takes one space on either side; all other
+spaces belong to a text. A backslash makes the character behind it a plain one, `\\n` is the end of a line, and
+`\\u{1b}` stands for a character that cannot be shown. `read_prompt(write_prompt(parts)) == parts`.
 """
 
 import re
@@ -12,6 +14,7 @@ from minicache.core.errors import MinicacheError
 from minicache.sim.prompt import OutputOf, Part, Segment, Text, Tokens
 
 BAR = " | "
+_ATOM = re.compile(r"\\u\{([0-9a-fA-F]{1,8})\}|\\(.)|( ?\| ?)|.", re.DOTALL)  # code point, plain character, bar
 _ANSWER = re.compile(r"\[answer of (\S+?)(?: without (\d+))?\]")
 _TOKENS = re.compile(r"\[tokens ((?:\d+ ?)+)\]")
 _SEGMENT = re.compile(r"\[(.+) (\d+)\]")
@@ -22,25 +25,53 @@ class BadPrompt(MinicacheError):
 
 
 def write_prompt(parts: Sequence[Part]) -> str:
-    """The parts on one line; line ends in a text become `\\n`."""
-    return BAR.join(map(_write, parts))
+    """The parts on one line, of printable characters only."""
+    line = BAR.join(map(_write, parts))
+    return line[:-1] + "\\u{20}" if line.endswith(" ") else line  # at the end of a line nobody sees a space
 
 
 def _write(part: Part) -> str:
     match part:
         case Text(text):
-            return text.replace("\\", "\\\\").replace("\n", "\\n").replace("|", "\\|")
+            written = _escape(text)
+            return written if _is_text(written) else written.replace("[", "\\[", 1)
         case Segment(name, count):
-            return f"[{name} {count}]"
+            written = _escape(name)
+            taken = _ANSWER.fullmatch(f"[{written} {count}]") or _TOKENS.fullmatch(f"[{written} {count}]")
+            return f"[\\{written} {count}]" if taken else f"[{written} {count}]"
         case OutputOf(request, drop):
+            request = _escape(request).replace(" ", "\\u{20}")
             return f"[answer of {request} without {drop}]" if drop else f"[answer of {request}]"
         case Tokens(tokens):
             return f"[tokens {' '.join(map(str, tokens))}]"
 
 
+def _is_text(piece: str) -> bool:
+    """Whether it is not read as a part in brackets."""
+    return not any(form.fullmatch(piece.strip()) for form in (_ANSWER, _TOKENS, _SEGMENT))
+
+
+def _escape(text: str) -> str:
+    return "".join(map(_escaped, text))
+
+
+def _escaped(char: str) -> str:
+    if char == "\n":
+        return "\\n"
+    if char in "\\|":
+        return f"\\{char}"
+    return char if char.isprintable() else f"\\u{{{ord(char):x}}}"
+
+
 def read_prompt(line: str) -> tuple[Part, ...]:
     """The parts of a line. Raises `BadPrompt` if there is none."""
-    parts = tuple(_read(piece) for piece in re.split(r"(?<!\\)\s?\|\s?", line) if piece)
+    pieces = [""]
+    for atom in _ATOM.finditer(line):
+        if atom[3]:
+            pieces.append("")
+        else:
+            pieces[-1] += atom[0]
+    parts = tuple(_read(piece) for piece in pieces if piece)
     if not parts:
         raise BadPrompt("the prompt is empty: write some text, or a segment such as [tools 64]")
     return parts
@@ -49,11 +80,26 @@ def read_prompt(line: str) -> tuple[Part, ...]:
 def _read(piece: str) -> Part:
     bare = piece.strip()
     if match := _ANSWER.fullmatch(bare):
-        return OutputOf(match[1], int(match[2] or 0))
+        return OutputOf(_plain(match[1]), int(match[2] or 0))
     if match := _TOKENS.fullmatch(bare):
         return Tokens(tuple(map(int, match[1].split())))
     if match := _SEGMENT.fullmatch(bare):
         if int(match[2]) == 0:
             raise BadPrompt(f"{bare}: a segment needs at least one token")
-        return Segment(match[1], int(match[2]))
-    return Text(re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], piece))
+        return Segment(_plain(match[1]), int(match[2]))
+    return Text(_plain(piece))
+
+
+def _plain(written: str) -> str:
+    return _ATOM.sub(_character, written)
+
+
+def _character(atom: re.Match[str]) -> str:
+    if atom[1]:
+        code = int(atom[1], 16)
+        if code > 0x10FFFF:
+            raise BadPrompt(f"{atom[0]} is no character: the last one is \\u{{10ffff}}")
+        return chr(code)
+    if atom[2]:
+        return "\n" if atom[2] == "n" else atom[2]
+    return atom[0]

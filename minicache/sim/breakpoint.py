@@ -45,7 +45,11 @@ class Breakpoint:
 
     def describe(self) -> str:
         """As `parse` reads it."""
-        words = [f"{name}={value}" for name in ("kind", "request", "block", "hash") if (value := getattr(self, name)) is not None]
+        words = [
+            f"{name}={value}"
+            for name in ("kind", "request", "block", "hash")
+            if (value := getattr(self, name)) is not None
+        ]
         if self.hit_rate_below is not None:
             words.append(f"hit_rate<{self.hit_rate_below:g}")
         return " ".join(words)

@@ -149,7 +149,7 @@ def test_the_parting_is_told_with_the_names_of_both():
         "In step 1 the hash chain finds 32 tokens of user2, the radix tree finds 0 tokens of user2."
     )
     fork = MADE["fork"]
-    assert fork.labels == ("the original", "the prompt of user3 is edited")
+    assert fork.labels == ("the original", "the fork")
     assert fork.parting.request == "user3"
     assert "the original" in fork.parting.sentence
     policies = MADE["policies"]

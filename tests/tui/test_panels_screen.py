@@ -170,7 +170,7 @@ def test_a_comparison_shows_both_sides_or_one_and_the_sentence_where_they_part()
 
     async def toggle(pilot: Pilot[None]) -> None:
         assert "hash chain" in narrow.shown()[1]
-        narrow.main.toggle_side()
+        narrow.main.show_side(2)
         await pilot.pause()
         assert "radix tree" in narrow.shown()[1]
 

@@ -17,7 +17,8 @@ T = TypeVar("T")
 class Ask(ModalScreen[T], Generic[T]):
     """Gives what `read` makes of the line, or None if the person leaves with escape.
 
-    `read` raises a `MinicacheError` for a line that it cannot take; its sentence is shown.
+    `read` gets the line as it was typed, spaces at its ends too, and raises a `MinicacheError` for one that it cannot
+    take; its sentence is shown.
     """
 
     BINDINGS = [Binding("escape", "leave", "Leave")]  # noqa: RUF012 (Textual's type)
@@ -36,7 +37,7 @@ class Ask(ModalScreen[T], Generic[T]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         try:
-            result = self._read(event.value.strip())
+            result = self._read(event.value)
         except MinicacheError as error:
             self.query_one(".dialog-error", Static).update(str(error))
         else:

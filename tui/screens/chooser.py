@@ -80,9 +80,7 @@ class Chooser(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(
-            Content.assemble(
-                ("minicache", "bold $mc-hit"), "  what a prefix cache does, one step at a time, forward and back"
-            ),
+            Content.assemble(("minicache", "bold $mc-hit"), "  ↑ ↓ choose, enter opens, r opens over the other cache"),
             id="heading",
         )
         with Horizontal(id="body"):
@@ -101,7 +99,7 @@ class Chooser(Screen[None]):
         for group, members in groupby(self._scenarios.values(), key=lambda scenario: scenario.group):
             yield Option(Content.styled(group, "bold $mc-quiet"), disabled=True)
             for scenario in members:
-                title = cut(printable(scenario.title), TITLE_WIDTH)
+                title = cut(printable(scenario.title), TITLE_WIDTH - 1)
                 name = Content.styled("  " + title.ljust(TITLE_WIDTH), "$mc-text")
                 yield Option(name + strips[scenario.name] if strips else name, id=scenario.name)
         yield Option(Content.styled("A live engine", "bold $mc-quiet"), disabled=True)

@@ -254,7 +254,7 @@ radix tree, and the eviction order.
         self.query_one(f"#{TABS[number - 1]}", Panel).focus()
         self.call_after_refresh(self.sync)
 
-    def toggle_side(self) -> None:
-        """In a narrow comparison: show the other side."""
-        self.toggle_class("-other")
+    def show_side(self, number: int) -> None:
+        """In a narrow comparison: show the left side (1) or the right one (2)."""
+        self.set_class(number == 2, "-other")
         self.call_after_refresh(self.sync)

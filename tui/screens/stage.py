@@ -142,12 +142,18 @@ class Stage(MainScreen):
         self._moved(self.playable.previous_request(), "No request arrived before this.")
 
     def action_next_alike(self) -> None:
-        kind = type(self.player.current).__name__
-        self._moved(self.playable.next_of(kind), f"There is no other {kind} after this.")
+        self._to_alike(self.playable.next_of, "There is no other {} after this.")
 
     def action_previous_alike(self) -> None:
-        kind = type(self.player.current).__name__
-        self._moved(self.playable.previous_of(kind), f"There is no {kind} before this.")
+        self._to_alike(self.playable.previous_of, "There is no {} before this.")
+
+    def _to_alike(self, move: Callable[[str], bool], otherwise: str) -> None:
+        current = self.player.current
+        if current is None:
+            self._moved(False, "Nothing has happened yet: take a step first.")
+        else:
+            kind = type(current).__name__
+            self._moved(move(kind), otherwise.format(kind))
 
     def action_start(self) -> None:
         self._moved(self.playable.start(), "This is the beginning.")
@@ -182,7 +188,7 @@ class Stage(MainScreen):
 
     def action_show_tab(self, number: int) -> None:
         if isinstance(self.playable, Comparison):
-            self.toggle_side()
+            self.show_side(number)
         else:
             self.show_tab(number)
 
@@ -196,7 +202,8 @@ class Stage(MainScreen):
 
     def _go_to(self, line: str) -> bool:
         """Go where the line says; True. Raises `UnknownThing`."""
-        player, word = self.player, line.removeprefix("event").removeprefix("step").strip()
+        player, line = self.player, line.strip()
+        word = line.removeprefix("event").removeprefix("step").strip()
         if word.isdecimal() and not line.startswith("event"):
             place = player.timeline.place_of_step(int(word))
         elif word.removeprefix("e").isdecimal():
@@ -228,6 +235,7 @@ class Stage(MainScreen):
         self.sync()
 
     def _find(self, line: str) -> list[Found]:
+        line = line.strip()
         found = self.player.find(line)
         if not found:
             raise NothingFound(f"there is nothing here that is called, begins with or holds {line!r}")
@@ -244,7 +252,12 @@ class Stage(MainScreen):
             if chosen:
                 self.playable.breakpoints = [point for i, point in enumerate(points, 1) if i != chosen]
                 return
-        asked = Ask("Stop where", f"Conditions with spaces between: {HOW}.", Breakpoint.parse, self._suggestion())
+        asked = Ask(
+            "Stop where",
+            f"One condition, or several with spaces between: {HOW.removeprefix('write ')}.",
+            Breakpoint.parse,
+            self._suggestion(),
+        )
         point = await self.app.push_screen_wait(asked)
         if point is not None:
             self.playable.breakpoints = [*points, point]
@@ -350,6 +363,9 @@ class Stage(MainScreen):
             return
         if comparison is not None:
             self.app.push_screen(Stage(comparison))
+            if self.has_class("-narrow"):
+                left, right = comparison.labels
+                self.notify(f"1 shows {left}, 2 shows {right}.", timeout=4, markup=False)
 
     # The rest
 

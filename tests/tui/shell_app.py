@@ -1,0 +1,77 @@
+"""The app as a person has it, without a terminal and with a clock that stands still until a test moves it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Input, OptionList, Static
+
+from minicache_tui.app import MinicacheApp
+from minicache_tui.player import Player
+from minicache_tui.screens.ask import Ask
+from minicache_tui.screens.stage import Stage
+from minicache_tui.sources import open_run
+
+
+class Shell:
+    """Presses keys and tells what stands on the screen."""
+
+    def __init__(self, app: MinicacheApp, pilot: Pilot[None]) -> None:
+        self.app, self.pilot = app, pilot
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def answer(self, line: str) -> None:
+        """Type into the dialog that is open, and send it."""
+        assert isinstance(self.app.screen, Ask), self.app.screen
+        self.app.screen.query_one(Input).value = line
+        await self.press("enter")
+
+    async def choose(self, index: int) -> None:
+        self.app.screen.query_one(OptionList).highlighted = index
+        await self.press("enter")
+
+    @property
+    def error(self) -> str:
+        return str(self.app.screen.query_one(".dialog-error", Static).content)
+
+    @property
+    def stage(self) -> Stage:
+        assert isinstance(self.app.screen, Stage), self.app.screen
+        return self.app.screen
+
+    @property
+    def player(self) -> Player:
+        return self.stage.player
+
+    @property
+    def told(self) -> list[str]:
+        """The notes that were shown."""
+        return [note.message for note in self.app._notifications]
+
+    @property
+    def lines(self) -> list[str]:
+        return ["".join(segment.text for segment in strip) for strip in self.app.screen._compositor.render_strips()]
+
+
+def drive(
+    play: Callable[[Shell], Awaitable[None]],
+    opened: object = "two-equal-prompts",
+    size: tuple[int, int] = (120, 36),
+    clock: Callable[[], float] = lambda: 0.0,
+    **options: Any,
+) -> None:
+    """Open a run (its name, or a player, or None for the chooser) and do with it what `play` says."""
+
+    async def run() -> None:
+        run = open_run(opened) if isinstance(opened, str) else opened
+        app = MinicacheApp(run, reduced_motion=True, clock=clock, **options)  # type: ignore[arg-type]
+        async with app.run_test(size=size) as pilot:
+            for _ in range(4):
+                await pilot.pause()
+            await play(Shell(app, pilot))
+
+    asyncio.run(run())

@@ -1,0 +1,198 @@
+"""`minicache tui` without a terminal: pictures, the list of keys, and every wrong input in one sentence."""
+
+import re
+import subprocess
+import sys
+from html import unescape
+from types import SimpleNamespace
+
+import pytest
+
+from minicache.cli import main as cli
+from minicache.sim.library import find_scenario
+from minicache_tui.keys import KEYS
+from minicache_tui.sources import open_run
+
+NAME = "two-equal-prompts"
+
+
+def call(*args: object) -> int:
+    """Run `minicache tui` in this process; its exit status."""
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["tui", *map(str, args)])
+    return int(exit.value.code or 0)
+
+
+def words(svg: str) -> str:
+    """The text of a picture."""
+    return unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).replace("\xa0", " ")
+
+
+@pytest.fixture
+def a_terminal(monkeypatch):
+    """Standard input and output say that they are a terminal, of 80×24."""
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("minicache_tui.command.sys", SimpleNamespace(stdin=terminal, stdout=terminal))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+
+
+# Bad input: a test for each line, with what the sentence must say. OUT is a path that could be written.
+WRONG = {
+    "unknown scenario": (["timestamp-topp", "--svg", "OUT"], ["'timestamp-topp'", "did you mean 'timestamp-top'?"]),
+    "no such file": (["nowhere.toml", "--svg", "OUT"], ["nowhere.toml"]),
+    "no such log": (["--events", "nowhere.jsonl", "--svg", "OUT"], ["nowhere.jsonl"]),
+    "two sources": ([NAME, "--events", "x.jsonl", "--svg", "OUT"], ["SCENARIO", "--events", "give one"]),
+    "size of words": ([NAME, "--svg", "OUT", "--size", "large"], ["--size large", "160x48"]),
+    "size too small": ([NAME, "--svg", "OUT", "--size", "59x20"], ["--size 59x20", "60x20"]),
+    "size too large": ([NAME, "--svg", "OUT", "--size", "501x50"], ["--size 501x50", "500x200"]),
+    "nothing to draw": (["--svg", "OUT"], ["--svg", "name a scenario"]),
+    "nothing to draw yet": (["--engine", "tiny", "--svg", "OUT"], ["--svg", "live engine"]),
+    "step out of range": ([NAME, "--svg", "OUT", "--step", "9999"], ["9999"]),
+    "event out of range": ([NAME, "--svg", "OUT", "--event", "9999"], ["9999"]),
+    "event before the first": ([NAME, "--svg", "OUT", "--event", "-2"], ["-2"]),
+    "unknown request": ([NAME, "--svg", "OUT", "--request", "zz"], ["no request 'zz'"]),
+    "no folder": ([NAME, "--svg", "nowhere/picture.svg"], ["nowhere/picture.svg", "cannot be written"]),
+    "place without a scenario": (["--step", "3", "--svg", "OUT"], ["--step", "name the scenario"]),
+    "cache without a scenario": (["--cache", "radix", "--svg", "OUT"], ["--cache", "name the scenario"]),
+    "unknown setting": ([NAME, "--svg", "OUT", "--set", "cache.num_block=4"], ["num_block"]),
+    "setting without a value": ([NAME, "--svg", "OUT", "--set", "cache.num_blocks"], ["cache.num_blocks"]),
+    "unknown cache": ([NAME, "--cache", "trie", "--svg", "OUT"], ["trie"]),
+    "unknown option": ([NAME, "--svgg", "OUT"], ["--svgg"]),
+    "step of no number": ([NAME, "--svg", "OUT", "--step", "two"], ["--step", "valid integer"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(case, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    args, expected = WRONG[case]
+    assert call(*("picture.svg" if arg == "OUT" else arg for arg in args)) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert "Traceback" not in err
+    message = " ".join(err.split())
+    assert all(piece in message for piece in expected), message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("broken.toml", b"title = "),
+        ("empty.toml", b""),
+        ("bytes.toml", b"title = '\xff\xfe'"),
+        ("key.toml", b"title = 't'\nstory = 's'\n[cache]\nblok_size = 4\n"),
+        ("broken.jsonl", b"{\n"),
+        ("empty.jsonl", b""),
+        ("bytes.jsonl", b"\xff\xfe\x00"),
+    ],
+)
+def test_a_broken_file_is_named(name, content, tmp_path, capsys) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert call(path, "--svg", tmp_path / "picture.svg") == 2
+    err = capsys.readouterr().err
+    assert name in err
+    assert "Traceback" not in err
+    assert err.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_picture_that_cannot_replace_what_is_there_leaves_nothing_behind(tmp_path, capsys) -> None:
+    folder = tmp_path / "picture.svg"
+    folder.mkdir()
+    assert call(NAME, "--svg", folder) == 2
+    assert f"--svg {folder}: cannot be written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_without_a_terminal_it_says_what_to_do_instead() -> None:
+    command = [sys.executable, "-m", "minicache", "tui", NAME]
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr.startswith("minicache: minicache tui needs a terminal: `minicache sim run SCENARIO --plain`")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("columns", "lines", "starts"), [(59, 24, False), (80, 19, False), (60, 20, True)])
+def test_a_terminal_that_is_too_small_is_refused(columns, lines, starts, a_terminal, monkeypatch, capsys) -> None:
+    opened = []
+    monkeypatch.setattr("minicache_tui.app.MinicacheApp.run", lambda app: opened.append(app))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("LINES", str(lines))
+    assert call(NAME) == (0 if starts else 2)
+    assert len(opened) == starts
+    if not starts:
+        assert f"the terminal has {columns}×{lines} characters: make it at least 60×20" in capsys.readouterr().err
+
+
+def test_a_broken_key_map_is_said_before_the_screen_opens(a_terminal, monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.setattr("minicache_tui.app.MinicacheApp.run", lambda app: pytest.fail("it opened"))
+    path = tmp_path / "keys.toml"
+    path.write_text('[keys]\nstepp = "l"\n', encoding="utf-8")
+    monkeypatch.setattr("minicache_tui.command.keymap_path", lambda: path)
+    assert call(NAME) == 2
+    assert "did you mean 'step'?" in capsys.readouterr().err
+
+
+def test_keys_are_listed(capsys) -> None:
+    assert call("--keys") == 0
+    lines = capsys.readouterr().out.splitlines()
+    for key, line in zip(KEYS, lines, strict=False):
+        assert line.split()[:2] == [key.action, key.keys]
+        assert line.endswith(key.what)
+    assert "keys.toml" in lines[-1]
+
+
+@pytest.mark.parametrize("size", ["80x24", "160x48"])
+def test_a_picture_shows_the_run_and_is_the_same_every_time(size, tmp_path) -> None:
+    pictures = []
+    for name in ("one.svg", "two.svg"):
+        assert call(NAME, "--event", 12, "--size", size, "--svg", tmp_path / name) == 0
+        pictures.append((tmp_path / name).read_text(encoding="utf-8"))
+    assert pictures[0] == pictures[1]
+    assert find_scenario(NAME).title in words(pictures[0])
+    assert {file.name for file in tmp_path.iterdir()} == {"one.svg", "two.svg"}
+    columns, lines = map(int, size.split("x"))
+    assert len(set(re.findall(r'<text [^>]*y="([\d.]+)"', pictures[0]))) <= lines + 1
+    assert call(NAME, "--event", 12, "--theme", "light", "--size", size, "--svg", tmp_path / "three.svg") == 0
+    light = (tmp_path / "three.svg").read_text(encoding="utf-8")
+    assert light != pictures[0]
+    assert len(words(light)) > columns * lines / 8
+
+
+def test_an_ascii_picture_of_two_caches_is_ascii_within_its_frame(tmp_path) -> None:
+    path = tmp_path / "both.svg"
+    assert call(NAME, "--cache", "both", "--event", 12, "--ascii", "--svg", path) == 0
+    body = path.read_text(encoding="utf-8").partition("-matrix")[2]
+    assert "hash" in words(body)
+    assert "radix" in words(body)
+
+
+@pytest.mark.parametrize(("name", "kind"), [(NAME, None), ("timestamp-top", "radix"), ("preempt-and-resume", None)])
+def test_a_permalink_comes_back_to_its_place(name, kind, tmp_path) -> None:
+    player = open_run(name, kind)
+    player.seek(len(player.timeline) * 2 // 3)
+    program, command, *args = player.permalink.split()
+    assert (program, command) == ("minicache", "tui")
+    there = tmp_path / "there.svg"
+    assert call(*args, "--svg", there) == 0
+    again = tmp_path / "again.svg"
+    caches = ["--cache", kind] if kind else []
+    assert call(name, *caches, "--event", player.place, "--svg", again) == 0
+    assert there.read_text() == again.read_text()
+    assert call(name, *caches, "--event", player.place - 1, "--svg", again) == 0
+    assert there.read_text() != again.read_text()
+
+
+def test_step_and_request_begin_where_they_say(tmp_path) -> None:
+    player = open_run(NAME)
+    player.go_to_request("user2")
+    assert call(NAME, "--request", "user2", "--svg", tmp_path / "request.svg") == 0
+    assert "request user2" in words((tmp_path / "request.svg").read_text(encoding="utf-8"))
+    player.seek_step(2)
+    assert call(NAME, "--step", 2, "--svg", tmp_path / "step.svg") == 0
+    assert call(NAME, "--event", player.place, "--svg", tmp_path / "event.svg") == 0
+    assert (tmp_path / "step.svg").read_text() == (tmp_path / "event.svg").read_text()

@@ -1,0 +1,185 @@
+"""The real program in a real terminal (tmux): it starts, obeys, and leaves the terminal as it found it."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+DEADLINE = 20.0  # seconds; what is waited for comes in a fraction of one
+# What reads lines here may have told the environment its own size, which programs believe.
+SHELL = "env -u COLUMNS -u LINES -u NO_COLOR PS1='$ ' ENV= sh"
+TUI = f"{shlex.quote(sys.executable)} -m minicache tui"
+
+
+class Terminal:
+    """A shell in a tmux server of its own."""
+
+    def __init__(self) -> None:
+        self.server = f"minicache-{uuid4().hex[:8]}"
+
+    def tmux(self, *args: str) -> str:
+        command = ["tmux", "-L", self.server, "-f", "/dev/null", *args]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def open(self, columns: int, lines: int) -> None:
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(lines), SHELL)
+        self.tmux("set-option", "-g", "status", "off")
+        self.resize(columns, lines)
+        self.see("$")
+
+    def resize(self, columns: int, lines: int) -> None:
+        self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
+
+    def close(self) -> None:
+        subprocess.run(["tmux", "-L", self.server, "kill-server"], capture_output=True)
+
+    def type(self, line: str) -> None:
+        self.tmux("send-keys", "-l", line)
+        self.tmux("send-keys", "Enter")
+
+    def press(self, *keys: str) -> None:
+        self.tmux("send-keys", *keys)
+
+    @property
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p")
+
+    def says(self, format: str) -> str:
+        return self.tmux("display-message", "-p", format).strip()
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        limit = time.monotonic() + DEADLINE
+        while not condition():
+            if time.monotonic() > limit:
+                pytest.fail(f"this is on the screen:\n{self.screen}")
+            time.sleep(0.03)
+
+    def see(self, *pieces: str) -> None:
+        self.wait(lambda: all(piece in self.screen for piece in pieces))
+
+    def status(self) -> int:
+        """Ask the shell for the exit status of the command before, which also tells that it takes lines again."""
+        mark = uuid4().hex[:6]
+        self.type(f"echo {mark}=$?")
+        self.wait(lambda: re.search(rf"{mark}=\d", self.screen) is not None)
+        found = re.search(rf"{mark}=(\d+)", self.screen)
+        assert found is not None
+        return int(found[1])
+
+    def state(self) -> tuple[str, str, str, str]:
+        """What the program must leave as it was: line discipline, alternate screen, cursor, mouse."""
+        mark = uuid4().hex[:6]
+        self.type(f"clear; stty -g; echo {mark[:3]}''{mark[3:]}")
+        self.see(mark)
+        stty = next(
+            line for line in self.screen.splitlines() if line.count(":") > 5 or re.fullmatch(r"[\da-f:]+", line)
+        )
+        return stty, self.says("#{alternate_on}"), self.says("#{cursor_flag}"), self.says("#{mouse_any_flag}")
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    terminal = Terminal()
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (160, 48)])
+def test_step_back_fork_quit(terminal, columns, lines) -> None:
+    terminal.open(columns, lines)
+    before = terminal.state()
+    terminal.type(f"{TUI} timestamp-top")
+    terminal.see("minicache", "step 0 of 20")
+    assert terminal.says("#{alternate_on}") == "1"
+    terminal.press("Right", "Right")
+    terminal.see("looks up")
+    terminal.press("Left")
+    terminal.see("user1 arrives")
+    terminal.press("f")
+    terminal.see("What if?")
+    terminal.press("Enter")
+    terminal.see("A fork")
+    terminal.press("q")
+    terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
+    assert terminal.status() == 0
+    assert terminal.state() == before
+
+
+def test_ctrl_c_while_it_plays(terminal) -> None:
+    terminal.open(80, 24)
+    before = terminal.state()
+    terminal.type(f"{TUI} preempt-and-resume")
+    terminal.see("step 0 of 23")
+    terminal.press("+", "+", "Space")
+    terminal.wait(lambda: "step 0 of 23" not in terminal.screen)
+    terminal.press("C-c")
+    terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
+    assert terminal.status() == 130
+    assert terminal.state() == before
+
+
+def test_a_resize_storm(terminal) -> None:
+    terminal.open(100, 30)
+    terminal.type(f"{TUI} two-equal-prompts")
+    terminal.see("step 0 of 2")
+    for turn in range(30):
+        terminal.resize(20 + turn * 37 % 160, 5 + turn * 11 % 50)
+    terminal.resize(50, 15)
+    terminal.see("Too small")
+    terminal.resize(100, 30)
+    terminal.wait(lambda: "Too small" not in terminal.screen)
+    terminal.press("Right")
+    terminal.see("user1 arrives")
+    terminal.press("q")
+    terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
+    assert terminal.status() == 0
+
+
+def test_a_terminal_that_is_too_small(terminal) -> None:
+    terminal.open(50, 15)
+    terminal.type(f"{TUI} two-equal-prompts")
+    terminal.see("the terminal has 50×15")
+    assert terminal.status() == 2
+
+
+HOSTILE = r"""
+title = "[bold]title[/] \u001b]0;taken\u0007"
+story = "\u001b[31mred\u001b[0m [red]story[/red]"
+[cache]
+block_size = 4
+num_blocks = 40
+[[request]]
+id = "r1"
+prompt = [{ text = "[/red] \u001b]0;taken\u0007\u001b[38;5;196mred \u001b[2J 👩‍👩‍👧 🙂 end" }]
+max_tokens = 2
+"""
+
+
+def test_a_prompt_does_nothing_to_the_terminal(terminal, tmp_path) -> None:
+    path = tmp_path / "hostile.toml"
+    path.write_text(HOSTILE, encoding="utf-8")
+    terminal.open(100, 30)
+    title = terminal.says("#{pane_title}")
+    terminal.type(f"{TUI} {shlex.quote(str(path))}")
+    terminal.see("[red]story[/red]")
+    terminal.press("Right", "Right")
+    terminal.see("[/red]")
+    terminal.press("f")
+    terminal.see("What if?")
+    terminal.press("Escape")
+    terminal.wait(lambda: "What if?" not in terminal.screen)
+    assert terminal.says("#{pane_title}") == title
+    coloured = terminal.tmux("capture-pane", "-p", "-e")
+    assert not re.search(r"\x1b\[[\d;]*(?<!\d)(31|38;5;196)m", coloured)
+    terminal.press("q")
+    terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
+    assert terminal.status() == 0
