@@ -345,7 +345,7 @@ def test_help_theme_picture_and_quit(tmp_path, monkeypatch) -> None:
         (picture,) = tmp_path.iterdir()
         assert picture.name == f"minicache-two-equal-prompts-event-{shell.player.place}.svg"
         assert picture.read_text(encoding="utf-8").startswith("<svg")
-        assert shell.told[-1] == f"Saved {picture.name}; this place again: {shell.player.permalink}"
+        assert shell.told[-1] == f"Saved {picture.name}\nThis place again: {shell.player.permalink}"
         await shell.press(OF["quit"][0])
         assert shell.app._exit
         assert not shell.app.return_code

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Row = list[tuple[str, str]]  # runs of text with their styles
 
+RULE = "The rule: "
 CARD = 44  # cells of the right column, in which the rule stands where there is room for one
 READABLE = 104  # from a longer line the eye does not find back to the next one
 INDENT = "  "
@@ -145,13 +146,14 @@ arrow keys, press `enter`; or click), and it explains that instead. `escape` goe
 
     def _rule(self, rule: Rule, width: int) -> list[Row]:
         """The rule's name and what would have made it different, in the lines of one paragraph."""
-        rows = self._paragraph(f"{rule.name}. {rule.otherwise}", "quiet", width)
+        rows = self._paragraph(f"{RULE}{rule.name}. {rule.otherwise}", "quiet", width)
         first = rows[0][1][0]
-        if first.startswith(rule.name):
-            rows[0] = [(INDENT, ""), (rule.name, "focus"), (first.removeprefix(rule.name), "quiet")]
+        if first.startswith(RULE + rule.name):
+            rest = first.removeprefix(RULE + rule.name)
+            rows[0] = [(INDENT + RULE, "quiet"), (rule.name, "focus"), (rest, "quiet")]
         return rows
 
     def _rule_card(self, rule: Rule) -> list[Row]:
-        rows: list[Row] = [[("The rule: ", "quiet"), (rule.name, "focus strong")]]
+        rows: list[Row] = [[(RULE, "quiet"), (rule.name, "focus strong")]]
         rows += [[(part, "text")] for part in wrapped(rule.otherwise, CARD)]
         return rows + [[(part, "quiet")] for part in rule.decided_by.split(" ")]
