@@ -8,12 +8,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=QUIET)
 settings.register_profile("ci", max_examples=100, deadline=None, suppress_health_check=QUIET, derandomize=True)
 settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=QUIET)
+# A mutant is killed by the first example that fails: making that example small takes minutes, and nobody reads it.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("ci"),
+    phases=[phase for phase in Phase if phase not in (Phase.shrink, Phase.explain)],
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 

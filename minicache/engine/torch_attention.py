@@ -27,7 +27,8 @@ class Context:
     """Where the keys and values of S sequences lie, in the order of their positions, as whole blocks.
 
     What is masked has weight 0, but 0 times NaN is NaN: so it must not be memory that somebody else has written, or
-    nobody. A short table is filled up with the sequence's own first block; `tails` are the slots behind the last token.
+    nobody. A short table is filled up with the sequence's own first block; `tails` are slots that nobody need
+    have written.
     """
 
     table: Tensor  # (S, M)
@@ -50,7 +51,8 @@ class Context:
         positions = torch.arange(width * block_size, device=device)
         hidden = positions >= contexts  # (S, M * B)
         mask = torch.zeros(hidden.shape, dtype=like.dtype, device=device).masked_fill_(hidden, -math.inf)
-        tails = (hidden & (positions < own)).flatten().nonzero().flatten()
+        unwritten = (positions < own) | (contexts < block_size)  # copies of a first block that is not full have tails
+        tails = (hidden & unwritten).flatten().nonzero().flatten()
         return cls(table, longest, None, mask[:, None, None, :longest], tails)
 
 
