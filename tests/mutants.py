@@ -119,8 +119,8 @@ MUTANTS = [
         "block table row of another request",
         "torch attention equals the reference",
         ENGINE + "torch_attention.py",
-        "[s.block_table[:width] for s in sequences]",
-        "[s.block_table[:width] for s in reversed(sequences)]",
+        "[s.block_table for s in sequences]",
+        "[s.block_table for s in reversed(sequences)]",
         ATTENTION,
     ),
     Mutant(

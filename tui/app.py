@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from textual.app import App, SystemCommand
 from textual.events import Resize
 from textual.screen import Screen
-from textual.types import AnimationLevel
 
 from .comparison import Comparison
 from .keys import INTERRUPT, KEYS
@@ -72,8 +71,7 @@ class MinicacheApp(App[None]):
         if "TEXTUAL_THEME" not in os.environ or light:
             self.theme = "minicache-light" if light else "minicache-dark"
         if reduced_motion:
-            level: AnimationLevel = "none"
-            self.animation_level = level
+            self.animation_level = "none"
         self.set_class(ascii, "-ascii")
         self.set_keymap(dict(keymap or {}))
         self._opened, self._live, self._ascii = opened, live, ascii
@@ -97,7 +95,8 @@ class MinicacheApp(App[None]):
 
     def _keep_what_is_loaded(self) -> None:
         """A run is many small objects that stay: the garbage collector need not walk them again and again, which would
-        make steps stumble."""
+        make steps stumble. What was kept before and is gone since is collected first."""
+        gc.unfreeze()
         gc.collect()
         gc.freeze()
 

@@ -44,7 +44,7 @@ class Context:
         if len(sequences) == 1:
             return cls(sequences[0].block_table[None], longest, sequences[0].first_block, None, None)
         width = -(-longest // block_size)
-        tables = [s.block_table[:width] for s in sequences]
+        tables = [s.block_table for s in sequences]
         own = torch.tensor([len(table) for table in tables], device=device)[:, None] * block_size
         table = torch.stack([torch.cat((t, t[:1].expand(width - len(t)))) for t in tables])
         contexts = torch.tensor([s.context for s in sequences], device=device)[:, None]

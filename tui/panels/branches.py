@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..model.rows import Selection, TreeRow
 from .line import Line
-from .panel import Panel
+from .rows import Rows
 
 if TYPE_CHECKING:
     from ..player import Player
@@ -22,12 +22,11 @@ TEXT_ROOM = 24  # columns that a row keeps for what it says, however deep it is
 NEWS = ("hit", "computed", "generated", "evicted", "preempted")
 
 
-class Branches(Panel):
+class Branches(Rows):
     """The cursor is a row, and stays on it when others come and go."""
 
     def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(player, id=id, classes=classes)
-        self.cursor = 0
         self._rows: list[TreeRow] = []
         self._before: list[TreeRow] = []
         self._new: frozenset[object] = frozenset()
@@ -113,20 +112,6 @@ class Branches(Panel):
         for more in above[self._left_out :]:
             line.add(("│" if more else " ") + space, "line")
         line.add(("├" if own else "└") + space, "line")
-
-    def move(self, dx: int, dy: int) -> bool:
-        target = self.cursor + dy
-        if not 0 <= target < len(self._rows):
-            return False
-        self.cursor = target
-        self.show_line(target + 1)
-        return True
-
-    def point(self, x: int, y: int) -> bool:
-        if not 1 <= y <= len(self._rows):
-            return False
-        self.cursor = y - 1
-        return True
 
     def under_cursor(self) -> Selection | None:
         return self._rows[self.cursor].selection if self._rows else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..model.rows import RequestRow, Selection
 from .line import Line
-from .panel import Panel
+from .rows import Rows
 
 if TYPE_CHECKING:
     from ..player import Player
@@ -27,7 +27,7 @@ STATE = 9
 BAR = 6
 
 
-class Requests(Panel):
+class Requests(Rows):
     """The cursor is a row."""
 
     HELP = """\
@@ -45,7 +45,6 @@ One row a request: first those that run, then those that wait, in their order, t
 
     def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(player, id=id, classes=classes)
-        self.cursor = 0
         self._rows: list[RequestRow] = []
         self._before: dict[str, RequestRow] = {}
         self._version = -1
@@ -115,20 +114,6 @@ One row a request: first those that run, then those that wait, in their order, t
         filled = round(computed / total * BAR)
         line.add("█" * found, "hit").add("▓" * (filled - found), "computed")
         line.add("░" * (BAR - max(found, filled)), "line").add("  ")
-
-    def move(self, dx: int, dy: int) -> bool:
-        target = self.cursor + dy
-        if not 0 <= target < len(self._rows):
-            return False
-        self.cursor = target
-        self.show_line(target + 1)
-        return True
-
-    def point(self, x: int, y: int) -> bool:
-        if not 1 <= y <= len(self._rows):
-            return False
-        self.cursor = y - 1
-        return True
 
     def under_cursor(self) -> Selection | None:
         return Selection("request", self._rows[self.cursor].id) if self._rows else None
