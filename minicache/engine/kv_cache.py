@@ -19,6 +19,9 @@ Store = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]  # k, v, k_cach
 class KVCache:
     """Keys and values, for each layer one tensor `(N, B, Hkv, D)` each. Block 0 is padding: no token lies there.
 
+    In memory a Triton `store` wants just that order. Without one each head's keys lie together, as `(Hkv, N, B, D)`:
+    torch's attention reads head after head, and the keys of consecutive blocks are then one run of memory.
+
     The memory is not initialised: whoever reads it must not let what was never written reach a result, not even with
     weight 0, for it may be NaN.
     """
@@ -36,9 +39,13 @@ class KVCache:
         self.block_size = require_int("block_size", block_size, 1)
         self._store = store or scatter
         shape = (num_blocks, block_size, config.num_kv_heads, config.head_dim)
+        order = (0, 1, 2, 3) if store else (2, 0, 1, 3)
+
+        def layers() -> list[Tensor]:
+            return [torch.empty_permuted(shape, order, dtype=dtype, device=device) for _ in range(config.num_layers)]
+
         try:
-            self.k = [torch.empty(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
-            self.v = [torch.empty(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
+            self.k, self.v = layers(), layers()
         except RuntimeError as error:
             size = num_blocks * block_bytes(config, block_size, dtype)
             raise PoolTooSmall(f"a KV cache of {num_blocks} blocks needs {size:,} bytes: {error}") from None

@@ -17,27 +17,32 @@ FEW_ROWS = range(2, 17)
 class Linear:
     """`x (T, in) -> (T, out)` with `weight (out, in)` and perhaps `bias (out,)`.
 
-    For the few rows of a decode batch, float32 on a CPU, the plain kernels are at their worst: up to twice as slow as
-    oneDNN's on a weight laid out for them. The first such batch makes that copy; it costs as much memory again.
+    In float32 on a CPU the product is oneDNN's: F.linear asks the BLAS that torch was built with, and MKL took 1.3
+    times as long for a prompt and for a single row on AMD's cores. For the few rows of a decode batch oneDNN is faster
+    still on a weight laid out for them. The first such batch makes that copy; it costs as much memory again.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight = weight
         self.bias = bias
         self._packed: Tensor | None = None
-        self._packs = weight.device.type == "cpu" and weight.dtype == torch.float32 and can_pack()
+        self._onednn = weight.device.type == "cpu" and weight.dtype == torch.float32 and has_onednn()
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._packs and len(x) in FEW_ROWS:
-            if self._packed is None:
-                self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, 8)  # laid out for about 8 rows
-            few: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, "none", [], "")
-            return few
-        return F.linear(x, self.weight, self.bias)
+        if not self._onednn:
+            return F.linear(x, self.weight, self.bias)
+        weight = self._for_few_rows() if len(x) in FEW_ROWS else self.weight
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, self.bias, "none", [], "")
+        return product
+
+    def _for_few_rows(self) -> Tensor:
+        if self._packed is None:
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, 8)  # laid out for about 8 rows
+        return self._packed
 
 
-def can_pack() -> bool:
-    """Whether this build of torch has oneDNN."""
+def has_onednn() -> bool:
+    """Whether this build of torch has oneDNN, and its product of matrices."""
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -67,18 +72,21 @@ class Rotary:
         if config.rope_scaling:
             frequencies = stretch(frequencies, config.rope_scaling)
         angles = torch.outer(torch.arange(max_positions, dtype=wide), frequencies)  # (P, D/2)
-        self.cos = angles.cos().to(device, dtype)
-        self.sin = angles.sin().to(device, dtype)
+        cos, sin = angles.cos(), angles.sin()
+        self.cos = torch.cat((cos, cos), dim=-1).to(device, dtype)  # (P, D)
+        self.sin = torch.cat((-sin, sin), dim=-1).to(device, dtype)  # (P, D): with the signs that `rotate` needs
 
     def at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine at `positions (T,)`, each `(T, 1, D/2)`."""
+        """Cosine and signed sine at `positions (T,)`, each `(T, 1, D)`."""
         return self.cos[positions].unsqueeze(1), self.sin[positions].unsqueeze(1)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair `(x[i], x[i + D/2])` of `x (T, H, D)` by its position's angle."""
-    left, right = x.chunk(2, dim=-1)  # (T, H, D/2) each
-    return torch.cat((left * cos - right * sin, right * cos + left * sin), dim=-1)
+    """Turn each pair `(x[i], x[i + D/2])` of `x (T, H, D)` by its position's angle.
+
+    x = (a, b):    (a, b) cos + (b, a) (-sin, sin)  =  (a cos - b sin, b cos + a sin)
+    """
+    return (x * cos).addcmul_(x.roll(x.shape[-1] // 2, -1), sin)
 
 
 def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:

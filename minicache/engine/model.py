@@ -18,6 +18,8 @@ from minicache.engine.kv_cache import KVCache
 from minicache.engine.layers import Linear, RMSNorm, Rotary, rotate
 from minicache.engine.model_config import ModelConfig
 
+MLP_ROWS = 1024  # so that 2F numbers a row stay a piece of memory that is used again instead of being mapped anew
+
 
 @dataclass(slots=True)
 class Layer:
@@ -73,9 +75,10 @@ class Model:
             # computes it in this same step.
             kv_cache.write(index, k, v, batch.slots)
             attended = attention(q, kv_cache.k[index], kv_cache.v[index], batch)  # (T, Hq, D)
-            hidden = hidden + layer.output(attended.flatten(1))
-            gate, up = layer.gate_up(layer.mlp_norm(hidden)).chunk(2, dim=-1)  # (T, F) each
-            hidden = hidden + layer.down(F.silu(gate).mul_(up))
+            hidden += layer.output(attended.flatten(1))
+            for rows in hidden.split(MLP_ROWS):
+                gate, up = layer.gate_up(layer.mlp_norm(rows)).chunk(2, dim=-1)  # (rows, F) each
+                rows += layer.down(F.silu(gate).mul_(up))
         return self.norm(hidden)
 
     @torch.inference_mode()

@@ -68,23 +68,26 @@ class Reader:
 
         Valid until the next call with the same `name`.
         """
+        heads = cache.permute(2, 0, 1, 3)  # (Hkv, N, B, D): how a KVCache for torch has them in memory
         if context.first is not None:
-            found = cache[context.first : context.first + context.table.numel()]
+            found = heads[:, context.first : context.first + context.table.numel()]
         else:
             found = self._buffer(name, cache, context.table.numel())
-            # Along dimension 1 torch copies row after row; along dimension 0 it sets up a loop of its own for each row.
-            torch.index_select(cache.flatten(1)[None], 1, context.table.flatten(), out=found.flatten(1)[None])
+            torch.index_select(heads.flatten(2), 1, context.table.flatten(), out=found.flatten(2))
             if context.tails is not None:
-                found.flatten(0, 1).index_fill_(0, context.tails, 0)
-        return found.unflatten(0, context.table.shape).flatten(1, 2)[:, : context.length].transpose(1, 2)
+                found.flatten(1, 2).index_fill_(1, context.tails, 0)
+        sequences = found.unflatten(1, context.table.shape).flatten(2, 3)  # (Hkv, S, M * B, D)
+        return sequences[:, :, : context.length].transpose(0, 1)
 
     def _buffer(self, name: str, cache: Tensor, num_blocks: int) -> Tensor:
-        """`(num_blocks, B, Hkv, D)`, uninitialised."""
+        """`(Hkv, num_blocks, B, D)`, uninitialised."""
+        _, block_size, kv_heads, head_dim = cache.shape
+        size = num_blocks * block_size * kv_heads * head_dim
         buffer = self._buffers.get(name)
-        if buffer is None or len(buffer) < num_blocks or buffer.shape[1:] != cache.shape[1:]:
-            size = 1 << (num_blocks - 1).bit_length()
-            buffer = self._buffers[name] = torch.empty((size, *cache.shape[1:]), dtype=cache.dtype, device=cache.device)
-        return buffer[:num_blocks]
+        if buffer is None or len(buffer) < size or buffer.dtype != cache.dtype or buffer.device != cache.device:
+            room = 1 << (size - 1).bit_length()
+            buffer = self._buffers[name] = torch.empty(room, dtype=cache.dtype, device=cache.device)
+        return buffer[:size].view(kv_heads, num_blocks, block_size, head_dim)
 
 
 class Chunk:

@@ -38,12 +38,14 @@ def batches(draw: st.DrawFn) -> tuple[Batch, int]:
     return Batch.build(chunks, block_size), num_blocks
 
 
-def tensors(batch: Batch, num_blocks: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
-    """Queries, and a cache in which whatever no sequence holds is NaN."""
+def tensors(
+    batch: Batch, num_blocks: int, dtype: torch.dtype = torch.float64, order: tuple[int, ...] = (2, 0, 1, 3)
+) -> tuple[torch.Tensor, ...]:
+    """Queries, and a cache in which whatever no sequence holds is NaN. `order` of its dimensions in memory."""
     generator = torch.Generator().manual_seed(0)
     q = torch.randn(len(batch.positions), KV_HEADS * GROUP, HEAD_DIM, generator=generator, dtype=dtype)
     shape = (num_blocks, batch.block_size, KV_HEADS, HEAD_DIM)
-    k, v = (torch.full(shape, torch.nan, dtype=dtype) for _ in range(2))
+    k, v = (torch.empty_permuted(shape, order, dtype=dtype).fill_(torch.nan) for _ in range(2))
     for sequence in batch.sequences:
         for position in range(sequence.context):
             block, offset = int(sequence.block_table[position // batch.block_size]), position % batch.block_size
@@ -52,10 +54,17 @@ def tensors(batch: Batch, num_blocks: int, dtype: torch.dtype = torch.float64) -
     return q, k, v
 
 
-@given(batches(), st.sampled_from(sorted(BACKENDS.keys() - {"reference", "triton"})), st.booleans())
-def test_backends_equal_the_definition(drawn: tuple[Batch, int], backend: str, tiny_limits: bool) -> None:
+@given(
+    batches(),
+    st.sampled_from(sorted(BACKENDS.keys() - {"reference", "triton"})),
+    st.booleans(),
+    st.sampled_from([(0, 1, 2, 3), (2, 0, 1, 3)]),
+)
+def test_backends_equal_the_definition(
+    drawn: tuple[Batch, int], backend: str, tiny_limits: bool, order: tuple[int, ...]
+) -> None:
     batch, num_blocks = drawn
-    q, k, v = tensors(batch, num_blocks)
+    q, k, v = tensors(batch, num_blocks, order=order)
     expected = attention_backend("reference")(q, k, v, batch)
     before = k.clone(), v.clone()
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicache.engine.layers import FEW_ROWS, Linear, Rotary
+from minicache.engine import model as model_module
+from minicache.engine.layers import FEW_ROWS, Linear, Rotary, rotate
 from minicache.engine.loader import load_model
 from minicache.engine.model_store import resolve
 from tests.engine.small_models import FAMILIES, run_chunks, small_model, write_model
@@ -62,7 +63,7 @@ def test_chunks_do_not_change_logits(data: st.DataObject, family: str, block_siz
     torch.testing.assert_close(run_chunks(model, tokens, chunks, block_size), whole, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 8, 16, 17])
+@pytest.mark.parametrize("rows", [0, 1, 2, 8, 16, 17])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("biased", [False, True])
 def test_a_linear_layer_is_a_product(rows: int, dtype: torch.dtype, biased: bool) -> None:
@@ -75,10 +76,21 @@ def test_a_linear_layer_is_a_product(rows: int, dtype: torch.dtype, biased: bool
     assert (layer._packed is not None) <= (rows in FEW_ROWS)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_the_feed_forward_network_may_take_any_number_of_rows_at_once(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run_chunks(small_model(), TOKENS[:9], [9], 4)
+    monkeypatch.setattr(model_module, "MLP_ROWS", rows)
+    torch.testing.assert_close(run_chunks(small_model(), TOKENS[:9], [9], 4), whole, rtol=0, atol=1e-12)
+
+
 def test_a_float64_model_rotates_in_float64() -> None:
     config = small_model().config
+    half = config.head_dim // 2
     cos, sin = Rotary(config, 512, torch.float64, torch.device("cpu")).at(torch.tensor([0, 300]))
-    angles = [300 / config.rope_theta ** (2 * i / config.head_dim) for i in range(config.head_dim // 2)]
-    torch.testing.assert_close(cos[1, 0], torch.tensor(angles, dtype=torch.float64).cos(), rtol=0, atol=1e-12)
-    torch.testing.assert_close(sin[1, 0], torch.tensor(angles, dtype=torch.float64).sin(), rtol=0, atol=1e-12)
-    assert cos[0].unique().tolist() == [1.0]
+    ahead = torch.cat((torch.ones(half), torch.zeros(half))).double()  # each pair points along its first axis
+    turned = rotate(ahead.expand(2, 1, -1), cos, sin)
+    angles = 300 / config.rope_theta ** (torch.arange(0, config.head_dim, 2).double() / config.head_dim)
+    expected = torch.stack((ahead, torch.cat((angles.cos(), angles.sin()))))
+    torch.testing.assert_close(turned[:, 0], expected, rtol=0, atol=1e-12)
