@@ -48,6 +48,16 @@ def test_a_wrong_hash_is_shown_at_the_first_token_that_comes_out_otherwise(monke
     assert "holds for this case now" in capsys.readouterr().out
 
 
+def test_a_failure_is_made_small(monkeypatch):
+    """Also one that the first case shows, which is large and not random."""
+    monkeypatch.setitem(workloads.CACHES, "hash", hashed_by(lambda parent, tokens, keys: (parent, tokens[:-1], keys)))
+    with pytest.raises(Broken):
+        eventful_case("hash").hold()
+    case, _ = look(law_of("hash"), shrink=20).broken
+    assert len(case.prompts) < len(eventful_case("hash").prompts)
+    assert prove.size(case) < prove.size(eventful_case("hash")) / 2
+
+
 @pytest.mark.parametrize("make", [lambda: law_of("radix"), lambda: Law("core", core("serving", "radix"))])
 def test_a_table_that_is_not_rewritten_is_shown_at_the_last_event_before(make, monkeypatch, tmp_path):
     def frees_and_forgets(self, request, inserted, start):

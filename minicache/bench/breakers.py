@@ -19,10 +19,10 @@ from statistics import median_low
 from typing import TYPE_CHECKING
 
 from minicache.bench.breakers_result import Case, Result, Run
+from minicache.bench.conditions import Conditions
 from minicache.bench.measure import (
     BLOCK_SIZES,
     Chat,
-    Conditions,
     Counter,
     Progress,
     Tokens,
@@ -70,7 +70,7 @@ class Visit:
     time_of_day: str
     customer: str
     request_id: str
-    tools: list[str]  # schemas in the order in which two registries happened to load
+    tools: list[str]  # schemas, in another order each time
     passages: str
     examples: str
 
@@ -80,10 +80,11 @@ Parts = tuple[list[str], list[str]]  # of the system prompt, and of the user's t
 
 @dataclass(frozen=True)
 class Breaker:
-    """`broken` and `repaired` give the parts of a visit's prompt; `repair` says what was done."""
+    """`broken` and `repaired` give the parts of a visit's prompt; `repair` says what was done, `why` what was wrong."""
 
     name: str
     repair: str
+    why: str
     broken: Callable[[Visit], Parts]
     repaired: Callable[[Visit], Parts]
 
@@ -109,36 +110,42 @@ BREAKERS = (
     Breaker(
         "a timestamp with seconds",
         "the date by day, after everything static",
+        "Each second is another first line, and nothing behind a line that differs is found again.",
         lambda visit: ([f"{DATE} {visit.time_of_day}", *STATIC], [visit.question]),
         lambda visit: ([*STATIC, f"Today is {DATE}."], [visit.question]),
     ),
     Breaker(
         "name and tier in the first line",
         "who asks is said in the user's turn",
+        "Each customer fills the cache with instructions, tools and examples of their own, all the same.",
         lambda visit: ([f"You are helping {visit.customer}.", *STATIC], [visit.question]),
         lambda visit: (STATIC, [f"This is {visit.customer}.", visit.question]),
     ),
     Breaker(
         "tool schemas in varying order",
         "tools sorted by name, keys in fixed order",
+        "The same tools in another order are other tokens: only the instructions before them are found.",
         lambda visit: ([STATIC[0], tool_list(visit.tools), STATIC[2]], [visit.question]),
         lambda visit: (STATIC, [visit.question]),
     ),
     Breaker(
         "retrieved passages first",
         "passages in the user's turn, before the question",
+        "Each question finds other passages, so that the instructions behind them are computed each time.",
         lambda visit: ([visit.passages, *STATIC], [visit.question]),
         lambda visit: (STATIC, [visit.passages, visit.question]),
     ),
     Breaker(
         "a request id in the prompt",
         "the id goes into a header, not into the prompt",
+        "An id never comes twice, and so nothing behind it does; the model has no use for it.",
         lambda visit: ([f"Request {visit.request_id}", *STATIC], [visit.question]),
         lambda visit: (STATIC, [visit.question]),
     ),
     Breaker(
         "random few-shot examples",
         f"the same {NUM_EXAMPLES} examples in the same order",
+        "Instructions and tools are found; the examples are not, although any of them would do.",
         lambda visit: ([*STATIC[:2], visit.examples], [visit.question]),
         lambda visit: (STATIC, [visit.question]),
     ),
@@ -208,7 +215,7 @@ def run(settings: Settings, streams: Sequence[Stream], progress: Progress = lamb
         for breaker, stream in zip(BREAKERS, streams, strict=True):
             what = f"{cache} cache: {breaker.name}"
             rows = _measure(engines, stream, partial(counter.next, what))
-            cases.append(Case(breaker.name, breaker.repair, *rows))
+            cases.append(Case(breaker.name, breaker.repair, breaker.why, *rows))
         runs.append(Run(cache, BLOCK_SIZES[cache], cases))
     return Result(Conditions.now(settings.model, started), settings.requests, runs)
 

@@ -1,6 +1,7 @@
 """The breakers experiment as a person reads it."""
 
 from rich.console import Console
+from rich.padding import Padding
 
 from minicache.bench.breakers_result import Result, Run
 from minicache.bench.charts import Panel
@@ -22,6 +23,7 @@ def print_report(result: Result, console: Console) -> None:
             console.print(f"\n{case.name} → {case.repair}", soft_wrap=True)
             for row in (case.broken, case.repaired):
                 console.print(_line(row), soft_wrap=True)
+            console.print(Padding(case.why, (0, 0, 0, 2)))
         console.print(f"\n{sentence(run)}", style="bold")
     console.print(str(result.conditions))
 

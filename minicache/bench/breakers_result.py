@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from minicache.bench.measure import Conditions
+from minicache.bench.conditions import Conditions
 from minicache.bench.three_forms_result import Row
 
 
@@ -13,6 +13,7 @@ class Case:
 
     name: str
     repair: str
+    why: str
     broken: Row
     repaired: Row
 
@@ -28,7 +29,7 @@ class Case:
 
     def to_json(self) -> dict[str, Any]:
         rows = {row.form: row.to_json() for row in (self.broken, self.repaired)}
-        return {"breaker": self.name, "repair": self.repair, **rows}
+        return {"breaker": self.name, "repair": self.repair, "why": self.why, **rows}
 
 
 @dataclass(frozen=True)

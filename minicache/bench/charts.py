@@ -36,12 +36,12 @@ def require_writable(path: Path) -> None:
         raise InvalidArgument(f"--svg: {path} cannot be written")
 
 
-def write_svg(path: Path, title: str, panels: Sequence[Panel]) -> None:
-    """Draw the panels, which have the same series, one below the other. The file is whole or not there.
+def write_svg(path: Path, title: str, panels: Sequence[Panel], note: str = "") -> None:
+    """Draw the panels, which have the same series, one below the other, then the note. The file is whole or not there.
 
     Raises `InvalidArgument` if it cannot be written.
     """
-    text = draw(title, panels)
+    text = draw(title, panels, note)
     require_writable(path)
     with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=".svg-") as scratch:
         file = Path(scratch) / path.name
@@ -49,23 +49,23 @@ def write_svg(path: Path, title: str, panels: Sequence[Panel]) -> None:
         file.replace(path)
 
 
-def draw(title: str, panels: Sequence[Panel]) -> str:
+def draw(title: str, panels: Sequence[Panel], note: str = "") -> str:
     """The SVG. Needs matplotlib."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.StringIO()
     with matplotlib.rc_context(STYLE):
-        canvas = FigureCanvasSVG(_figure(title, panels))
+        canvas = FigureCanvasSVG(_figure(title, panels, note))
         canvas.print_svg(file, metadata={"Date": None, "Creator": "minicache", "Title": title})
     return file.getvalue()
 
 
-def _figure(title: str, panels: Sequence[Panel]):  # type: ignore[no-untyped-def]
+def _figure(title: str, panels: Sequence[Panel], note: str):  # type: ignore[no-untyped-def]
     from matplotlib.figure import Figure
 
     heights = [0.7 + 0.26 * len(panel.labels) * (len(panel.series) + 0.6) for panel in panels]
-    figure = Figure(figsize=(8, sum(heights) + 0.6), layout="constrained")
+    figure = Figure(figsize=(8, sum(heights) + 0.9), layout="constrained")
     figure.suptitle(title, fontsize=12, fontweight="bold")
     all_axes = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, panel in zip(all_axes[:, 0], panels, strict=True):
@@ -73,7 +73,13 @@ def _figure(title: str, panels: Sequence[Panel]):  # type: ignore[no-untyped-def
     names = list(panels[0].series)
     if len(names) > 1:
         figure.legend(all_axes[0, 0].containers, names, loc="outside lower center", ncols=len(names), frameon=False)
+    all_axes[-1, 0].set_xlabel(note, fontsize=8)  # there no legend covers it
     return figure
+
+
+def figure_of(value: float) -> str:
+    """As the tables have it: whole numbers, and a tenth below a thousand."""
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:,.1f}"
 
 
 def _draw_panel(axes, panel: Panel) -> None:  # type: ignore[no-untyped-def]
@@ -81,9 +87,10 @@ def _draw_panel(axes, panel: Panel) -> None:  # type: ignore[no-untyped-def]
     for index, (name, values) in enumerate(panel.series.items()):
         places = [label + index * height for label in range(len(panel.labels))]
         bars = axes.barh(places, values, height, label=name, color=COLOURS[index], hatch=HATCHES[index], edgecolor="w")
-        axes.bar_label(bars, [f" {value:,.4g}" if value < 1000 else f" {value:,.0f}" for value in values], fontsize=8)
+        axes.bar_label(bars, [f" {figure_of(value)}" for value in values], fontsize=8)
     axes.set_yticks([label + (len(panel.series) - 1) * height / 2 for label in range(len(panel.labels))], panel.labels)
     axes.invert_yaxis()
+    axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_title(panel.title, fontsize=10, loc="left")
     axes.set_xlim(0, 1.12 * (panel.most or max(1e-9, *(max(values) for values in panel.series.values()))))
     axes.spines[["top", "right"]].set_visible(False)

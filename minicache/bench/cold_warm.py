@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass
 
 from minicache.bench.cold_warm_result import COLD, NO_CACHE, WARM, Result, SpeedRow
+from minicache.bench.conditions import Conditions
 from minicache.bench.measure import (
     BLOCK_SIZES,
     Chat,
-    Conditions,
     Counter,
     Progress,
     Tokens,
@@ -53,10 +53,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Plan:
-    """The prompts of each round, cold and warm, all with one system prompt."""
+    """The prompts of each round, cold and warm, all with one system prompt. `cut` says whether the model's `context`
+    made that shorter than 8,500 tokens."""
 
     system_tokens: int
     context: int
+    cut: bool
     rounds: list[tuple[Tokens, Tokens]]
 
     @property
@@ -70,19 +72,20 @@ def plan(settings: Settings) -> Plan:
     questions = [question(number) for number in range(2 * settings.rounds)]
     room = chat.context - settings.max_tokens - max(chat.turn_length("You help.", text) for text in questions)
     wanted = settings.system_tokens
+    if room < 1:
+        raise InvalidArgument(
+            f"the context of {settings.model}, {chat.context:,} tokens, has no room for a system prompt"
+        )
     if wanted is not None and wanted > room:
         raise InvalidArgument(
             f"system_tokens {wanted:,}: beside a question and an answer of {settings.max_tokens} tokens, {room:,} fit "
             f"into the context of {chat.context:,} of {settings.model}"
         )
-    if room < 1:
-        raise InvalidArgument(
-            f"the context of {settings.model}, {chat.context:,} tokens, has no room for a system prompt"
-        )
     length = wanted or min(SYSTEM_TOKENS, room)
+    cut = wanted is None and room < SYSTEM_TOKENS
     system = system_prompt(chat.system_length, length)
     prompts = [chat.prompt(messages(system, text)) for text in questions]
-    return Plan(length, chat.context, list(zip(prompts[::2], prompts[1::2], strict=True)))
+    return Plan(length, chat.context, cut, list(zip(prompts[::2], prompts[1::2], strict=True)))
 
 
 def run(settings: Settings, prepared: Plan, progress: Progress = lambda what, done, total: None) -> Result:

@@ -16,7 +16,7 @@ def print_header(model: str, plan: Plan, console: Console) -> None:
         f"{model} answers with a system prompt of {plan.system_tokens:,} tokens and a new question each time: with an "
         f"empty cache (cold), with the system prompt in it (warm), and without a cache."
     )
-    if plan.system_tokens < SYSTEM_TOKENS:
+    if plan.cut:
         console.print(
             f"{SYSTEM_TOKENS:,} tokens are the full length; the context of {model} is {plan.context:,} tokens, which "
             f"the question and the answer share."

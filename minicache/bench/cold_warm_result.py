@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from minicache.bench.measure import Conditions
+from minicache.bench.conditions import Conditions
 from minicache.bench.three_forms_result import Answer, Arm, Row
 
 COLD, WARM, NO_CACHE = "cold", "warm", "no cache"

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicache.bench.measure import Chat, Conditions, Counter, Progress, Tokens, messages
+from minicache.bench.conditions import Conditions
+from minicache.bench.measure import Chat, Counter, Progress, Tokens, messages
 from minicache.bench.support_bot import QUESTION, system_prompt
 
 if TYPE_CHECKING:

@@ -1,11 +1,8 @@
 """What experiments share: prompts as a model is asked them, an engine with room for them, one timed request."""
 
-import os
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from minicache.bench.three_forms_result import Answer
 from minicache.core.errors import InvalidArgument, RequestTooLong
@@ -23,7 +20,10 @@ Progress = Callable[[str, int, int], None]  # what is being done, requests done,
 
 
 class Chat:
-    """A model's chat template, tokenizer and context. Raises as the model store does, but loads no weights."""
+    """A model's chat template, tokenizer and context. Raises as the model store does, but loads no weights.
+
+    Prompts and lengths raise `InvalidArgument` if the template does not show each message's content as it is.
+    """
 
     def __init__(self, model: str) -> None:
         from minicache.engine import model_store
@@ -34,11 +34,21 @@ class Chat:
         self.tokenizer, self.template = HubTokenizer(folder), ChatTemplate.from_folder(folder)
 
     def prompt(self, messages: Sequence[Message]) -> Tokens:
-        return tuple(self.tokenizer.encode(self.template.render(messages)))
+        return tuple(self.tokenizer.encode(self._rendered(messages)))
+
+    def _rendered(self, messages: Sequence[Message]) -> str:
+        text = self.template.render(messages)
+        for message in messages:
+            if str(message["content"]) not in text:
+                raise InvalidArgument(
+                    f"the chat template of {self.model} leaves out or changes what the {message['role']} says, which "
+                    "would make these figures those of another prompt: name another model"
+                )
+        return text
 
     def system_length(self, system: str, user: str = "Hello") -> int:
         """Tokens of a prompt from its beginning to the end of the system content, the template's words included."""
-        text = self.template.render(messages(system, user))
+        text = self._rendered(messages(system, user))
         return len(self.tokenizer.encode(text[: text.index(system) + len(system)]))
 
     def turn_length(self, system: str, user: str) -> int:
@@ -49,7 +59,9 @@ class Chat:
         """Raises `RequestTooLong` if a prompt and its answer exceed the model's context."""
         needed = max(map(len, prompts)) + max_tokens
         if needed > self.context:
-            raise RequestTooLong(f"this needs a context of {needed:,} tokens, and {self.model} has {self.context:,}")
+            raise RequestTooLong(
+                f"this needs a context of {needed:,} tokens, and {self.model} has {self.context:,}: name another model"
+            )
 
 
 def messages(system: str, user: str) -> list[dict[str, str]]:
@@ -81,35 +93,6 @@ def ask(engine: "Engine", prompt: Tokens, max_tokens: int) -> Answer:
     text = engine.tokenizer.decode(said) if engine.tokenizer else ""
     ttft, rate = output.timings.ttft or 0.0, output.timings.decode_rate(len(output.token_ids))
     return Answer(tuple(output.token_ids), text, output.cached_tokens or 0, 1000 * ttft, rate)
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Under which an experiment ran. `load` is the machine's over the last minute, at the end."""
-
-    model: str
-    dtype: str
-    device: str
-    threads: int
-    load: float
-    seconds: float
-
-    @classmethod
-    def now(cls, model: str, started: float) -> "Conditions":
-        """Those of this process; `started` is a moment of `time.perf_counter()`."""
-        import torch
-
-        load, seconds = os.getloadavg()[0], time.perf_counter() - started
-        return cls(model, "float32", "cpu", torch.get_num_threads(), load, seconds)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"model": self.model, "dtype": self.dtype, "device": self.device, "threads": self.threads}
-
-    def __str__(self) -> str:
-        return (
-            f"Token counts are exact. Times are this machine's: {self.device}, {self.dtype}, {self.threads} threads, "
-            f"load {self.load:.1f}; {self.seconds:.0f} s in all."
-        )
 
 
 class Counter:

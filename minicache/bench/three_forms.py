@@ -9,20 +9,17 @@ the three forms one after the other, so that a machine that slows down slows all
 prompts to an engine without a cache; since that remembers nothing, equal prompts are sent to it once.
 """
 
-import os
 import random
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from minicache.bench.measure import BLOCK_SIZES, Counter, Progress, Tokens, require_caches
+from minicache.bench.conditions import Conditions
+from minicache.bench.measure import BLOCK_SIZES, Chat, Counter, Progress, Tokens, messages, require_caches
 from minicache.bench.measure import ask as _ask
 from minicache.bench.support_bot import QUESTION, system_prompt
 from minicache.bench.three_forms_result import Answer, Arm, Result, Row
 from minicache.core.errors import require_int
-from minicache.text.template import ChatTemplate
-from minicache.text.tokenizer import HubTokenizer
 
 if TYPE_CHECKING:
     from minicache.engine import Engine
@@ -52,40 +49,29 @@ class Settings:
         require_caches(self.caches)
 
 
-def run(settings: Settings, progress: Progress = lambda what, done, total: None) -> Result:
-    """Run the experiment; minutes with a real model. Raises as the model store and the engine do."""
-    from minicache.engine import model_store
-
+def run(settings: Settings, rounds: list[Round], progress: Progress = lambda what, done, total: None) -> Result:
+    """Run the experiment, minutes with a real model: `rounds` are what `prepare` gave. Raises as the engine does."""
     started = time.perf_counter()
-    rounds = make_rounds(settings, model_store.resolve(settings.model))
     distinct = list(dict.fromkeys(prompt for prompts in rounds for prompt in prompts.values()))
     counter = Counter(progress, len(settings.caches) * (WARM_UPS + len(FORMS) * len(rounds)) + len(distinct))
 
     runs = [_measure(settings, cache, rounds, counter) for cache in settings.caches]
     control = _control(settings, distinct, counter)
-    import torch
-
     return Result(
-        model=settings.model,
-        dtype="float32",
-        device="cpu",
-        threads=torch.get_num_threads(),
-        load=os.getloadavg()[0],
-        seconds=time.perf_counter() - started,
+        conditions=Conditions.now(settings.model, started),
         runs=runs,
         control=Arm("none", BLOCK_SIZES["none"], _control_rows(rounds, control)),
         differences=[line for arm in runs for line in _differences(arm, rounds, control)],
     )
 
 
-def make_rounds(settings: Settings, folder: Path) -> list[Round]:
-    """The prompts of each round, as the model in `folder` is asked: its chat template, its tokens."""
-    tokenizer, template = HubTokenizer(folder), ChatTemplate.from_folder(folder)
-    ids = random.Random(settings.seed)
+def prepare(settings: Settings) -> list[Round]:
+    """The prompts of each round; loads no model. Raises as the model store does, and `RequestTooLong` for a short
+    context."""
+    chat, ids = Chat(settings.model), random.Random(settings.seed)
 
     def prompt(system: str) -> Tokens:
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": QUESTION}]
-        return tuple(tokenizer.encode(template.render(messages)))
+        return chat.prompt(messages(system, QUESTION))
 
     stable = system_prompt(lambda system: len(prompt(system)), settings.prompt_tokens)
     rounds = []
@@ -93,6 +79,7 @@ def make_rounds(settings: Settings, folder: Path) -> list[Round]:
         sentence = f"Request id {ids.randbytes(16).hex()}."
         forms = (stable, f"{sentence} {stable}", f"{stable} {sentence}")
         rounds.append(dict(zip(FORMS, map(prompt, forms), strict=True)))
+    chat.require_room((prompt for prompts in rounds for prompt in prompts.values()), settings.max_tokens)
     return rounds
 
 

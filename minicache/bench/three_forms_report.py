@@ -62,14 +62,11 @@ def _print_control(control: Arm, console: Console) -> None:
 
 def _print_verdict(result: Result, console: Console) -> None:
     answer = result.control.row(STABLE).answers[0]
-    console.print(f"\n{result.model} is asked {QUESTION!r} and begins to answer: {answer.text!r}")
+    console.print(f"\n{result.conditions.model} is asked {QUESTION!r} and begins to answer: {answer.text!r}")
     console.print(f"outputs identical: {'yes' if result.outputs_identical else 'no'}", style="bold")
     for line in result.differences:
         console.print(f"  {line}", soft_wrap=True)
-    console.print(
-        f"Token counts are exact. Times are this machine's: {result.device}, {result.dtype}, {result.threads} threads, "
-        f"load {result.load:.1f}; {result.seconds:.0f} s in all."
-    )
+    console.print(str(result.conditions))
 
 
 def panels(result: Result) -> list[Panel]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from statistics import median, median_low
 from typing import Any
 
+from minicache.bench.conditions import Conditions
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -76,12 +78,7 @@ class Arm:
 class Result:
     """All arms. `differences` has a line for each answer that is not the control arm's."""
 
-    model: str
-    dtype: str
-    device: str
-    threads: int
-    load: float  # the machine's load average over the last minute, at the end
-    seconds: float
+    conditions: Conditions
     runs: list[Arm]
     control: Arm
     differences: list[str]
@@ -94,10 +91,7 @@ class Result:
         """The object that `--json` prints."""
         return {
             "experiment": "three-forms",
-            "model": self.model,
-            "dtype": self.dtype,
-            "device": self.device,
-            "threads": self.threads,
+            **self.conditions.to_json(),
             "runs": [arm.to_json() for arm in self.runs],
             "outputs_identical": self.outputs_identical,
         }

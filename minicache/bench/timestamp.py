@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from minicache.bench.conditions import Conditions
 from minicache.bench.measure import (
     BLOCK_SIZES,
     Chat,
-    Conditions,
     Counter,
     Progress,
     Tokens,

@@ -64,15 +64,19 @@ def dependence(run: Run) -> str:
     """How far the variations move the two rates."""
     sharing = [v for v in run.variations if v.stream.turn_tokens == run.stated.stream.turn_tokens]
     others = [v for v in run.variations if v not in sharing]
-    least, most = _range(AT_TOP, sharing)
-    text = (
-        f"With the time at the top the rate is little more than the share of requests that share a second or reread "
-        f"their own turns: {least:.1%} to {most:.1%} here."
-    )
+    sentences = []
+    if sharing:
+        least, most = _range(AT_TOP, sharing)
+        sentences.append(
+            f"With the time at the top the rate is little more than the share of requests that share a second or "
+            f"reread their own turns: {least:.1%} to {most:.1%} here."
+        )
     if others:
-        low, high = _range(IN_TURN, others)
-        text += f" With it in the user's turn the rate depends on how long the turns are: {low:.1%} to {high:.1%} here."
-    return text
+        least, most = _range(IN_TURN, others)
+        sentences.append(
+            f"With it in the user's turn the rate depends on how long the turns are: {least:.1%} to {most:.1%} here."
+        )
+    return " ".join(sentences)
 
 
 def _range(form: str, variations: list[StreamRates]) -> tuple[float, float]:

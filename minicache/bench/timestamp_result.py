@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from minicache.bench.measure import Conditions
+from minicache.bench.conditions import Conditions
 from minicache.bench.three_forms_result import Arm
 from minicache.bench.timestamp_stream import Stream
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from minicache.bench.charts import Panel
+    from minicache.bench.conditions import Conditions
     from minicache.bench.measure import Progress
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -47,6 +48,9 @@ SvgOption = Annotated[
 
 class Result(Protocol):
     """What an experiment found."""
+
+    @property
+    def conditions(self) -> "Conditions": ...
 
     def to_json(self) -> dict[str, Any]: ...
 
@@ -97,12 +101,13 @@ def run_three_forms(
         prompt_tokens=three_forms.QUICK_PROMPT_TOKENS if quick else three_forms.PROMPT_TOKENS,
         seed=seed,
     )
+    rounds = three_forms.prepare(settings)
     if not as_json:
         print_header(settings.model, settings.prompt_tokens, stdout())
     elif quick:
         stderr().print(f"--quick: a prompt of {settings.prompt_tokens:,} tokens, a tenth of the full length")
     _conduct(
-        lambda report: three_forms.run(settings, report),
+        lambda report: three_forms.run(settings, rounds, report),
         print_report,
         as_json,
         chart=Chart(svg, f"A request id in a system prompt, {settings.model}", panels),
@@ -242,7 +247,7 @@ def _conduct(
     if chart is not None and chart.svg is not None:
         from minicache.bench.charts import write_svg
 
-        write_svg(chart.svg, chart.title, chart.panels(result))
+        write_svg(chart.svg, chart.title, chart.panels(result), str(result.conditions))
         stderr().print(f"wrote {chart.svg}", soft_wrap=True)
     if not holds(result):
         raise typer.Exit(1)

@@ -42,7 +42,7 @@ def attention_backend(
 
     Raises `InvalidArgument` for an unknown one, `BackendUnavailable` if it cannot compute with such tensors here.
     """
-    if name not in BACKENDS:
+    if name not in tuple(BACKENDS):
         raise InvalidArgument(f"attention must be one of {', '.join(BACKENDS)}, not {name!r}")
     if name == "triton":
         require_triton(torch.device(device), dtype, head_dim)

@@ -37,7 +37,7 @@ class Engine:
     """A model, a KV cache, a prefix cache and a scheduler that share one pool of blocks.
 
     Loading raises `UnknownModel`, `UnsupportedModel`, `BrokenModel`, `BackendUnavailable` or `PoolTooSmall`. `events`
-    is called with each event of cache and scheduler.
+    is called with each event of cache and scheduler; it must not raise, for it is called in the middle of changes.
 
     Threads: one drives an engine. Which one may change from call to call, but while one call runs, another one, be it
     from another thread or from `events`, raises `EngineBusy` and changes nothing; it does not wait. A server therefore
@@ -50,6 +50,12 @@ class Engine:
     ) -> None:
         if config is not None and settings:
             raise InvalidArgument(f"give an EngineConfig or settings, not both: {', '.join(settings)}")
+        if config is not None and not isinstance(config, EngineConfig):
+            raise InvalidArgument(
+                f"config must be an EngineConfig, not {config!r}: or give settings, as in model='tiny'"
+            )
+        if events is not None and not callable(events):
+            raise InvalidArgument(f"events must be a function to call with each event, not {events!r}")
         self.config = config or EngineConfig(**settings)  # type: ignore[arg-type]
         self._start(build_parts(self.config, events))
 
@@ -152,7 +158,8 @@ class Engine:
 
     @one_thread
     def update_weights(self, source: Mapping[str, Tensor] | str | Path) -> None:
-        """Go on with other weights of the same shape: a state dict under Hugging Face names, or a model folder.
+        """Go on with other weights of the same shape: a state dict under Hugging Face names, or a model by
+        folder or name.
 
         Nothing computed with the old weights is used again: the cache is emptied, and running requests compute their
         prompt and what they have said so far anew before they go on. Needs memory for both sets of weights for a while.
@@ -192,7 +199,9 @@ class Engine:
         With n > 1 each output is the first answer, and its `choices` all of them. If one prompt is refused, or the
         model raises, none of this batch stays queued.
         """
-        prompts = list(prompts) if not isinstance(prompts, str) else [prompts]
+        if not isinstance(prompts, Iterable):
+            raise InvalidArgument(f"prompts must be a list of prompts, not {prompts!r}")
+        prompts = [prompts] if isinstance(prompts, str | bytes) else list(prompts)
         each = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
         if len(each) != len(prompts):
             raise InvalidArgument(f"{len(prompts)} prompts need as many SamplingParams, not {len(each)}")

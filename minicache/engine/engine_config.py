@@ -53,6 +53,7 @@ class EngineConfig:
         require_int("max_num_batched_tokens", self.max_num_batched_tokens, 1)
         require_int("max_num_seqs", self.max_num_seqs, 1)
         require_int("exact_tile", self.exact_tile, 1)
+        require_one_of("exact", self.exact, (True, False))
         if self.exact and self.attention not in (None, "torch", "triton"):
             raise InvalidArgument(f"exact mode runs on attention torch or triton, not {self.attention!r}")
         if self.cache == "radix" and self.profile == "vllm":
@@ -78,7 +79,7 @@ class EngineConfig:
     @property
     def effective_attention(self) -> str:
         on_gpu = self.device.startswith("cuda") and self.effective_dtype != "float64"
-        return self.attention or ("triton" if on_gpu and find_spec("triton") else "torch")
+        return ("triton" if on_gpu and find_spec("triton") else "torch") if self.attention is None else self.attention
 
 
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

@@ -1,7 +1,7 @@
 """What an engine can be asked: prompts and parameters, checked before anything is queued."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from minicache.core.errors import InvalidArgument, RequestTooLong, require_text
@@ -27,12 +27,14 @@ class Intake:
             if self.tokenizer is None:
                 raise NoTokenizer("the model has no tokenizer: give the prompt as token ids")
             tokens = self.tokenizer.encode(require_text("prompt", prompt))
-        elif isinstance(prompt, Iterable):
+        elif isinstance(prompt, Iterable) and not isinstance(prompt, bytes | Mapping | Set):
             tokens = list(prompt)
         else:
-            raise InvalidArgument(f"prompt must be text or token ids, not {prompt!r}")
+            raise InvalidArgument(f"prompt must be text or token ids in a list, not {prompt!r}")
         for position, token in enumerate(tokens):
-            if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < self.vocab_size:
+            if isinstance(token, bool) or not isinstance(token, int):
+                raise InvalidArgument(f"token {token!r} at position {position} must be an integer")
+            if not 0 <= token < self.vocab_size:
                 raise InvalidArgument(
                     f"token {token!r} at position {position} is not in the vocabulary of {self.vocab_size:,}"
                 )

@@ -46,9 +46,12 @@ class KVCache:
 
         try:
             self.k, self.v = layers(), layers()
-        except RuntimeError as error:
+        except (RuntimeError, TypeError):  # no such memory here, or nowhere: torch's words for that fill several lines
             size = num_blocks * block_bytes(config, block_size, dtype)
-            raise PoolTooSmall(f"a KV cache of {num_blocks} blocks needs {size:,} bytes: {error}") from None
+            raise PoolTooSmall(
+                f"a KV cache of {num_blocks:,} blocks needs {size:,} bytes, more than can be had on {device}: "
+                "give fewer num_blocks, or a smaller memory_budget"
+            ) from None
 
     def write(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> None:
         """Store `k` and `v`, both `(T, Hkv, D)`, at `slots (T,)`; slot = block * B + offset."""

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from minicache.core.errors import InvalidArgument
-from minicache.engine.errors import BrokenModel
+from minicache.engine.errors import BrokenModel, UnsupportedModel
 from minicache.engine.layers import Linear, RMSNorm
 from minicache.engine.model import Layer, Model
 from minicache.engine.model_config import ModelConfig
+from minicache.engine.model_store import resolve
 from minicache.engine.weights import FolderWeights, MemoryWeights, Weights, read_json
 
 
@@ -29,7 +30,11 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: torch.d
 
 def load_config(folder: Path) -> ModelConfig:
     """The shape of the model in `folder`; raises as `load_model` does. Reads no weights."""
-    return ModelConfig.from_hf(read_json(folder / "config.json"))
+    found = read_json(folder / "config.json")
+    try:
+        return ModelConfig.from_hf(found)
+    except (BrokenModel, UnsupportedModel) as error:  # it names config.json, but knows no folder
+        raise type(error)(f"{folder}/{error}") from None
 
 
 def load_eos_tokens(folder: Path) -> frozenset[int]:
@@ -50,22 +55,28 @@ def build_model(config: ModelConfig, weights: Weights) -> Model:
     embedding = weights.take("model.embed_tokens.weight", config.vocab_size, config.hidden_size)
     layers = [_layer(config, weights, f"model.layers.{i}.") for i in range(config.num_layers)]
     norm = RMSNorm(weights.take("model.norm.weight", config.hidden_size), config.rms_norm_eps)
-    head = embedding
-    if not config.tie_embeddings:
-        head = weights.take("lm_head.weight", config.vocab_size, config.hidden_size)
-    return Model(config, embedding, layers, norm, Linear(head))
+    return Model(config, embedding, layers, norm, Linear(_head(config, weights, embedding)))
+
+
+def _head(config: ModelConfig, weights: Weights, embedding: Tensor) -> Tensor:
+    """The output matrix. A tied folder may hold it too, as a copy of the embedding; if it is another, it counts."""
+    if config.tie_embeddings and "lm_head.weight" not in weights:
+        return embedding
+    head = weights.take("lm_head.weight", config.vocab_size, config.hidden_size)
+    return embedding if config.tie_embeddings and torch.equal(head, embedding) else head
 
 
 def with_weights(model: Model, source: Mapping[str, Tensor] | str | Path) -> Model:
-    """A model of the same shape, dtype and device with the weights of a state dict (Hugging Face names) or a folder.
+    """A model of the same shape, dtype and device with other weights: a state dict's (Hugging Face names), or those of
+    another model, given by folder or name. `model` stays as it is, and tensors that no layer asks for are ignored.
 
-    Tensors that no layer asks for are ignored. Raises `BrokenModel`, or as `load_model` does. `model` stays as it is.
+    Raises `BrokenModel`, or as `load_model` and the model store do.
     """
     if isinstance(source, Mapping):
         return build_model(model.config, MemoryWeights(source, model.dtype, model.device))
     if not isinstance(source, str | Path):
-        raise InvalidArgument(f"weights must be a state dict or the path of a model folder, not {source!r}")
-    folder = Path(source)
+        raise InvalidArgument(f"weights must be a state dict, a model folder or the name of a model, not {source!r}")
+    folder = resolve(source)
     config = load_config(folder)
     for field in fields(ModelConfig):
         ours, theirs = getattr(model.config, field.name), getattr(config, field.name)

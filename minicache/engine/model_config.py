@@ -133,11 +133,14 @@ def _rope(config: Mapping[str, Any]) -> tuple[float, RopeScaling | None]:
     if kind != "llama3":
         raise UnsupportedModel(f"config.json: rotary scaling {kind!r} is not supported, only 'llama3'")
     try:
-        return theta, RopeScaling(
+        scaling = RopeScaling(
             factor=_number(parameters, "factor"),
             low_freq_factor=_number(parameters, "low_freq_factor"),
             high_freq_factor=_number(parameters, "high_freq_factor"),
             original_max_positions=_positive(parameters, "original_max_position_embeddings"),
         )
+        if scaling.high_freq_factor <= scaling.low_freq_factor:
+            raise BrokenModel("config.json: high_freq_factor must be above low_freq_factor")
+        return theta, scaling
     except BrokenModel as error:
         raise BrokenModel(f"{error} (llama3 rotary scaling)") from None

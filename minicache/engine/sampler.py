@@ -14,6 +14,8 @@ from torch import Tensor
 
 from minicache.engine.sampling_params import SamplingParams
 
+FARTHEST = 1e300  # no penalty moves a score farther from 0: the difference of two infinite ones is no number
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -46,11 +48,11 @@ def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
 def choose(logits: Tensor, draw: Draw) -> int:
     """The token of one row `(V,)`, computed in float64 on the CPU so that all devices agree."""
     params = draw.params
-    scores = penalised(logits.cpu().double(), draw.seen, params.repetition_penalty)
+    scores = penalised(logits.cpu().double(), draw.seen, float(params.repetition_penalty))
     scores[list(draw.banned)] = -torch.inf
     if params.temperature == 0:
         return int(scores.argmax())
-    weights = ((scores - scores.max()) / params.temperature).exp()  # (V,), the largest is 1
+    weights = ((scores - scores.max()) / float(params.temperature)).exp()  # (V,), the largest is 1
     if params.filters:
         weights = filtered(weights, params)
     return at_quantile(weights, uniform(params.seed or 0, draw.position))
@@ -62,7 +64,7 @@ def penalised(scores: Tensor, seen: Sequence[int], penalty: float) -> Tensor:
     if penalty != 1:
         ids = torch.tensor(seen, dtype=torch.int64)
         values = scores[ids]
-        scores[ids] = torch.where(values > 0, values / penalty, values * penalty)
+        scores[ids] = torch.where(values > 0, values / penalty, values * penalty).clamp(-FARTHEST, FARTHEST)
     return scores
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from minicache.core.errors import InvalidArgument, require_int, require_text
 
+MOST_ANSWERS = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
@@ -18,13 +20,13 @@ class SamplingParams:
     Choice. `temperature` 0 takes the likeliest token, so that the filters and the seed have no effect then. Otherwise a
     token is drawn from those that pass all filters: the `top_k` likeliest (0: all), those at least `min_p` times as
     likely as the likeliest, and of what these leave the likeliest that together have `top_p` of the probability.
-    `repetition_penalty` makes tokens of prompt and output less likely (above 1) or more (below). With the same `seed` a
-    request draws the same tokens in any batch; None lets the engine pick one.
+    `repetition_penalty` makes tokens of prompt and output less likely (above 1) or more (below). With the same `seed`
+    (64 bits) a request draws the same tokens in any batch; None lets the engine pick one.
 
     End. `stop` strings end the answer and are not part of its text; control tokens are no text, so name those by
     `stop_tokens`. These end it beside the model's own end tokens, which `ignore_eos` switches off.
 
-    `n` answers to one prompt, which they share; the first is the answer that n=1 gives with this seed.
+    `n` answers, at most 1,024, share one prompt; the first is the answer that n=1 gives with this seed.
 
     `logprobs=k` gives each token's log-probability and those of the k likeliest (0: its own only), as the model has
     them: before temperature, penalty and filters. `prompt_logprobs=k` gives the same of the prompt from position
@@ -52,13 +54,17 @@ class SamplingParams:
     def __post_init__(self) -> None:
         for name, minimum in (("max_tokens", 1), ("top_k", 0), ("n", 1), ("min_tokens", 0)):
             require_int(name, getattr(self, name), minimum)
-        _require_number("temperature", self.temperature, "0 or more", 0 <= _number(self.temperature) < math.inf)
+        if self.n > MOST_ANSWERS:
+            raise InvalidArgument(f"n must be at most {MOST_ANSWERS:,}: ask for more in several requests")
+        temperature, penalty = self.temperature, self.repetition_penalty
+        _require_number("temperature", temperature, "finite and at least 0", 0 <= _number(temperature) < math.inf)
         _require_number("top_p", self.top_p, "above 0 and at most 1", 0 < _number(self.top_p) <= 1)
         _require_number("min_p", self.min_p, "between 0 and 1", 0 <= _number(self.min_p) <= 1)
-        penalty = self.repetition_penalty
-        _require_number("repetition_penalty", penalty, "above 0", 0 < _number(penalty) < math.inf)
-        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
-            raise InvalidArgument(f"seed must be an integer or None, not {self.seed!r}")
+        _require_number("repetition_penalty", penalty, "finite and above 0", 0 < _number(penalty) < math.inf)
+        if self.seed is not None:
+            require_int("seed", self.seed)
+            if not -(2**63) <= self.seed < 2**64:
+                raise InvalidArgument("seed must fit into 64 bits")
         if not isinstance(self.ignore_eos, bool):
             raise InvalidArgument(f"ignore_eos must be True or False, not {self.ignore_eos!r}")
         for name in ("logprobs", "prompt_logprobs"):
@@ -102,8 +108,11 @@ class SamplingParams:
 
 
 def _number(value: Any) -> float:
-    """The value if it is a number, else NaN, which lies in no range."""
-    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else value
+    """The value if it is a number, else NaN, which lies in no range. An integer too large for a float is infinite."""
+    try:
+        return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _require_number(name: str, value: Any, expected: str, holds: bool) -> None:

@@ -77,7 +77,7 @@ def test_the_object_has_the_keys_that_scripts_read(result):
     value = json.loads(json.dumps(result.to_json()))
     assert list(value) == ["experiment", "model", "dtype", "device", "threads", "requests", "runs"]
     row = value["runs"][0]["rows"][0]
-    assert list(row) == ["breaker", "repair", "broken", "repaired"]
+    assert list(row) == ["breaker", "repair", "why", "broken", "repaired"]
     assert {"prompt_tokens", "cached_tokens", "median_cached_tokens", "ttft_ms"} <= set(row["broken"])
 
 
@@ -89,6 +89,7 @@ def test_the_report(result):
     text = " ".join(file.getvalue().split())
     for breaker in BREAKERS:
         assert f"{breaker.name} → {breaker.repair}" in text
+        assert text.count(breaker.why) == len(result.runs)
     for run in result.runs:
         most, least = (pick(run.cases, key=lambda case: case.gain) for pick in (max, min))
         assert f"{most.gain:,} tokens a request for {most.name}, {least.gain:,} for {least.name}." in sentence(run)

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from minicache.bench.charts import Panel, draw, require_writable, write_svg
+from minicache.bench.charts import Panel, draw, figure_of, require_writable, write_svg
 from minicache.core.errors import InvalidArgument
 
 pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache[plots]'")
@@ -15,11 +15,25 @@ PANELS = [
 
 
 def test_it_is_xml_and_says_what_the_panels_say():
-    root = ElementTree.fromstring(draw("Cold & warm", PANELS))
+    root = ElementTree.fromstring(draw("Cold & warm", PANELS, "2 threads, load 1.6"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     text = " ".join(root.itertext())
-    for words in ("Cold & warm", "at the <top>", "TTFT, ms", "88.6", "1,289", "radix"):
+    for words in ("Cold & warm", "at the <top>", "TTFT, ms", "88.6", "1,289", "radix", "2 threads, load 1.6"):
         assert words in text
+
+
+def test_figures_are_those_of_the_tables():
+    values = {
+        3.881: "3.9",
+        0.9029: "0.9",
+        149: "149",
+        21.0: "21",
+        0.0: "0",
+        999.96: "1,000.0",
+        1289.4: "1,289",
+        1e6: "1,000,000",
+    }
+    assert {value: figure_of(value) for value in values} == values
 
 
 def test_the_same_figures_are_the_same_bytes():

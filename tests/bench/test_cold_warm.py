@@ -53,9 +53,10 @@ def test_a_length_that_does_not_fit():
         cold_warm.plan(Settings("tiny", system_tokens=4096))
 
 
-def test_a_context_without_room(tmp_path):
+@pytest.mark.parametrize("wanted", [None, 300])
+def test_a_context_without_room(wanted, tmp_path):
     with pytest.raises(InvalidArgument, match="has no room for a system prompt"):
-        cold_warm.plan(Settings(write_hub_model(tmp_path, max_position_embeddings=40)))
+        cold_warm.plan(Settings(write_hub_model(tmp_path, max_position_embeddings=40), system_tokens=wanted))
 
 
 def test_what_is_reused(result):
@@ -103,7 +104,9 @@ def report(result, plan):
 def test_the_report(result, plan):
     text = report(result, plan)
     assert "a system prompt of 400 tokens" in text
-    assert "8,500 tokens are the full length; the context of tiny is 4,096 tokens" in text
+    assert "the full length" not in text, "it was asked for"
+    whole = report(result, cold_warm.plan(Settings("tiny")))
+    assert "8,500 tokens are the full length; the context of tiny is 4,096 tokens" in whole
     assert "outputs identical: yes" in text
     warm = result.runs[0].row(WARM)
     words = f"Warm, {warm.median_cached_tokens:,} of {warm.prompt_tokens:,} tokens are reused"

@@ -8,7 +8,7 @@ from rich.console import Console
 from minicache.bench import cold_warm_report, three_forms_report, timestamp_report
 from minicache.bench.cold_warm_result import COLD, NO_CACHE, WARM, SpeedRow
 from minicache.bench.cold_warm_result import Result as ColdWarm
-from minicache.bench.measure import Conditions
+from minicache.bench.conditions import Conditions
 from minicache.bench.three_forms import FORMS
 from minicache.bench.three_forms_result import Answer, Arm, Row
 from minicache.bench.three_forms_result import Result as ThreeForms
@@ -27,7 +27,7 @@ def rows(forms):
 
 def three_forms():
     runs, control = [Arm("hash", 16, rows(FORMS))], Arm("none", 16, rows(FORMS))
-    return ThreeForms("model", "float32", "cpu", 2, 1.5, 170.0, runs, control, [])
+    return ThreeForms(CONDITIONS, runs, control, [])
 
 
 def timestamp():

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from minicache.bench import three_forms
-from minicache.bench.three_forms import FORMS, ID_AT_END, ID_AT_START, STABLE, Settings, make_rounds
+from minicache.bench.three_forms import FORMS, ID_AT_END, ID_AT_START, STABLE, Settings, prepare
 from minicache.bench.three_forms_report import print_report
 from minicache.bench.three_forms_result import Answer
 from minicache.cli import main as cli
@@ -18,19 +18,12 @@ QUICK = Settings(model="tiny", prompt_tokens=299, rounds=3, max_tokens=4)
 
 
 @pytest.fixture(scope="module")
-def folder():
-    from minicache.engine import model_store
-
-    return model_store.resolve("tiny")
-
-
-@pytest.fixture(scope="module")
 def result():
-    return three_forms.run(QUICK)
+    return three_forms.run(QUICK, prepare(QUICK))
 
 
-def test_prompts_are_as_described(folder):
-    rounds = make_rounds(Settings(model="tiny"), folder)
+def test_prompts_are_as_described():
+    rounds = prepare(Settings(model="tiny"))
     assert {len(prompts[STABLE]) for prompts in rounds} == {2999}
     assert len({prompts[STABLE] for prompts in rounds}) == 1
     assert len({prompts[form] for prompts in rounds for form in FORMS}) == 1 + 2 * 5
@@ -38,9 +31,9 @@ def test_prompts_are_as_described(folder):
     assert first.startswith("system\nRequest id ")
 
 
-def test_the_seed_makes_the_prompts(folder):
-    assert make_rounds(QUICK, folder) == make_rounds(QUICK, folder)
-    assert make_rounds(QUICK, folder) != make_rounds(Settings(model="tiny", prompt_tokens=299, seed=1), folder)
+def test_the_seed_makes_the_prompts():
+    assert prepare(QUICK) == prepare(QUICK)
+    assert prepare(QUICK) != prepare(Settings(model="tiny", prompt_tokens=299, seed=1))
 
 
 def test_each_cache_reuses_what_it_can(result):
@@ -93,7 +86,8 @@ def test_a_difference_is_found_and_named(result, monkeypatch):
     def lie(answer):
         return Answer((7,), "", answer.cached_tokens, answer.ttft_ms) if answer.cached_tokens > 200 else answer
 
-    wrong = three_forms.run(Settings(model="tiny", caches=("radix",), prompt_tokens=299, rounds=1, max_tokens=4))
+    settings = Settings(model="tiny", caches=("radix",), prompt_tokens=299, rounds=1, max_tokens=4)
+    wrong = three_forms.run(settings, prepare(settings))
     assert not wrong.outputs_identical
     assert wrong.differences[0].startswith("radix cache, stable, round 1: [7] with the cache, [")
     assert "outputs identical: no" in report(wrong)
@@ -146,6 +140,7 @@ def test_an_unknown_cache():
 @pytest.mark.model
 @pytest.mark.slow
 def test_the_counts_with_the_real_model():
-    real = three_forms.run(Settings(model="smollm2", prompt_tokens=299, rounds=2, max_tokens=4))
+    settings = Settings(model="smollm2", prompt_tokens=299, rounds=2, max_tokens=4)
+    real = three_forms.run(settings, prepare(settings))
     assert real.outputs_identical
     assert {tuple(arm.row(STABLE).cached_tokens) for arm in real.runs} == {(288, 288), (298, 298)}

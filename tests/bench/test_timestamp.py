@@ -168,6 +168,14 @@ def test_the_report(result):
         assert "depends on how long the turns are" in dependence(run)
 
 
+@pytest.mark.parametrize("kept", [[], [0], [1], [0, 1]])
+def test_what_it_depends_on_is_said_of_what_was_varied(result, kept):
+    run = replace(result.runs[0], variations=[result.runs[0].variations[index] for index in kept])
+    said = dependence(run)
+    assert ("share a second or reread" in said) == (0 in kept)
+    assert ("how long the turns are" in said) == (1 in kept)
+
+
 def test_another_number_of_blocks_fails(result, monkeypatch, capsys):
     wrong = replace(result, runs=[replace(result.runs[0], reusable={AT_TOP: 3, AT_END: 149, IN_TURN: 150})])
     monkeypatch.setattr(timestamp, "run", lambda *_: wrong)

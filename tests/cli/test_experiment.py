@@ -8,6 +8,7 @@ import pytest
 
 from minicache.bench import timestamp
 from minicache.cli import main as cli
+from minicache.engine.tiny import write_tiny
 
 pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
 QUICK = {
@@ -36,7 +37,9 @@ def test_one_object_and_a_picture(name, tmp_path, monkeypatch, capsys):
     assert (value["experiment"], value["model"]) == (name, "tiny")
     assert value["runs"][0]["cache"] == "radix"
     assert f"wrote {svg}" in captured.err
-    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    root = ElementTree.parse(svg).getroot()
+    assert root.tag.endswith("svg")
+    assert "Times are this machine's: cpu, float32, " in " ".join(root.itertext())
 
 
 def test_demo_shows_another_experiment_and_lists_the_others(monkeypatch, capsys):
@@ -68,6 +71,57 @@ def test_wrong_input_is_one_sentence_and_no_result(arguments, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("minicache: ")
+    assert captured.err.count("\n") == 1
+
+
+def no_tokenizer(folder):
+    (folder / "tokenizer.json").unlink()
+
+
+def no_template(folder):
+    change(folder / "tokenizer_config.json", chat_template=None)
+
+
+def short_context(folder):
+    change(folder / "config.json", max_position_embeddings=64)
+
+
+def no_config(folder):
+    (folder / "config.json").unlink()
+
+
+def change(path, **fields):
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_template_without_a_system_prompt_is_refused_before_anything_is_printed(name, tmp_path, capsys):
+    write_tiny(tmp_path)
+    change(tmp_path / "tokenizer_config.json", chat_template="{{ messages[-1].content }}")
+    assert call("experiment", name, "--model", str(tmp_path), *QUICK[name]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "leaves out or changes what the system says" in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (no_tokenizer, "tokenizer.json does not exist"),
+        (no_template, "has no chat template"),
+        (short_context, "context of"),
+        (no_config, "has no config.json"),
+    ],
+)
+def test_a_model_that_will_not_do_is_refused_before_anything_is_printed(name, spoil, words, tmp_path, capsys):
+    write_tiny(tmp_path)
+    spoil(tmp_path)
+    assert call("experiment", name, "--model", str(tmp_path), *QUICK[name]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert words in captured.err
     assert captured.err.count("\n") == 1
 
 

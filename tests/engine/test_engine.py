@@ -163,14 +163,21 @@ def test_generate_leaves_nothing_queued_when_it_raises(engine: Engine, monkeypat
 BAD_INPUT = {
     "empty text": (lambda e: e.submit(""), InvalidArgument, "empty prompt"),
     "no tokens": (lambda e: e.submit([]), InvalidArgument, "empty prompt"),
-    "not a prompt": (lambda e: e.submit(5), InvalidArgument, "prompt must be text or token ids, not 5"),
+    "not a prompt": (lambda e: e.submit(5), InvalidArgument, "prompt must be text or token ids in a list, not 5"),
+    "bytes": (lambda e: e.submit(b"abc"), InvalidArgument, "prompt must be text or token ids in a list, not b'abc'"),
+    "no prompts": (lambda e: e.generate(None), InvalidArgument, "prompts must be a list of prompts, not None"),
+    "bytes for a batch": (lambda e: e.generate(b"abc"), InvalidArgument, "token ids in a list, not b'abc'"),
+    "a set": (lambda e: e.submit({1, 2}), InvalidArgument, "token ids in a list, not {1, 2}"),
+    "a table": (lambda e: e.submit({1: 2}), InvalidArgument, "token ids in a list, not {1: 2}"),
+    "ids of one prompt": (lambda e: e.generate([1, 2]), InvalidArgument, "token ids in a list, not 1"),
     "token too large": (
         lambda e: e.submit([1, 2, 259]),
         InvalidArgument,
         "token 259 at position 2 is not in the vocab",
     ),
     "negative token": (lambda e: e.submit([-1]), InvalidArgument, "token -1 at position 0 is not in the vocab"),
-    "not a token": (lambda e: e.submit([1, "a"]), InvalidArgument, "token 'a' at position 1 is not in the vocab"),
+    "not a token": (lambda e: e.submit([1, "a"]), InvalidArgument, "token 'a' at position 1 must be an integer"),
+    "a fraction": (lambda e: e.submit([1.5]), InvalidArgument, "token 1.5 at position 0 must be an integer"),
     "beyond the context": (lambda e: e.submit([1] * 4090), RequestTooLong, "exceed the context of 4,096"),
     "beyond the pool": (lambda e: e.submit([1] * 2000), RequestTooLong, "raise num_blocks, or shorten the prompt"),
     "id in use": (lambda e: e.submit("again", request_id="good"), InvalidArgument, "id 'good' is in use"),
@@ -218,6 +225,9 @@ def test_bad_input_is_refused_and_the_others_go_on(engine: Engine, name: str) ->
         ({"device": "tpu"}, InvalidArgument, "device must be one of cpu, cuda, mps"),
         ({"attention": "flash"}, InvalidArgument, "attention must be one of torch, reference"),
         ({"max_context": 5000}, InvalidArgument, "max_context 5,000 exceeds the model's context of 4,096"),
+        ({"attention": []}, InvalidArgument, "attention must be one of torch, reference, triton, not"),
+        ({"events": 5}, InvalidArgument, "events must be a function to call with each event, not 5"),
+        ({"exact": "no"}, InvalidArgument, "exact must be one of True, False, not 'no'"),
         ({"max_num_batched_tokens": 0}, InvalidArgument, "max_num_batched_tokens must be at least 1"),
         ({"model": "nothing"}, UnknownModel, "unknown model 'nothing'"),
     ],
@@ -230,6 +240,12 @@ def test_bad_settings_are_named(home: Path, settings: dict, error: type[Exceptio
 def test_a_config_and_settings_together_are_refused(home: Path) -> None:
     with pytest.raises(InvalidArgument, match="an EngineConfig or settings, not both: cache"):
         Engine(EngineConfig(model=home), cache="radix")
+
+
+@pytest.mark.parametrize("config", ["tiny", {"model": "tiny"}])
+def test_what_is_no_config_is_refused(config: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"config must be an EngineConfig, not .*: or give settings"):
+        Engine(config)  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")

@@ -82,9 +82,13 @@ def test_a_folder_that_is_called_like_a_file(tmp_path: Path) -> None:
         Engine(model=tmp_path / "d.gguf")
 
 
-def test_a_pool_beyond_all_memory_is_refused_before_it_is_built(folder: Path) -> None:
-    with pytest.raises(PoolTooSmall, match="bytes"):
-        Engine(model=folder, num_blocks=10**13)
+@pytest.mark.parametrize(
+    "settings", [{"num_blocks": 10**13}, {"num_blocks": 10**30}, {"memory_budget": 10**30}], ids=str
+)
+def test_a_pool_beyond_all_memory_is_refused_before_it_is_built(folder: Path, settings: dict[str, int]) -> None:
+    with pytest.raises(PoolTooSmall, match=r"needs [\d,]+ bytes, more than can be had on cpu: give fewer") as caught:
+        Engine(model=folder, **settings)
+    assert "\n" not in str(caught.value)
 
 
 def test_half_a_surrogate_pair_is_no_prompt(folder: Path) -> None:

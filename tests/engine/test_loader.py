@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from minicache.engine.errors import BrokenModel, UnknownModel, UnsupportedModel
 from minicache.engine.loader import load_config, load_eos_tokens, load_model
 from minicache.engine.model_config import ModelConfig
-from tests.engine.small_models import hf_config, run_chunks, write_model
+from tests.engine.small_models import LLAMA3_ROPE, hf_config, run_chunks, write_model
 
 TOKENS = list(range(0, 60, 3))
 
@@ -95,6 +95,11 @@ def test_weights_of_another_shape_than_the_config(tmp_path: Path) -> None:
             BrokenModel,
             "factor must be a positive number, not None .llama3 rotary",
         ),
+        (
+            {"rope_scaling": LLAMA3_ROPE | {"high_freq_factor": 1.0}},
+            BrokenModel,
+            "high_freq_factor must be above low_freq_factor .llama3 rotary",
+        ),
         ({"hidden_size": None}, BrokenModel, "hidden_size must be a positive integer, not None"),
         ({"vocab_size": "many"}, BrokenModel, "vocab_size must be a positive integer, not 'many'"),
         ({"num_key_value_heads": 4}, BrokenModel, "6 attention heads cannot share 4 key-value heads evenly"),
@@ -106,6 +111,13 @@ def test_weights_of_another_shape_than_the_config(tmp_path: Path) -> None:
 def test_configs_that_do_not_fit(changes: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ModelConfig.from_hf(hf_config("llama") | changes)
+
+
+@pytest.mark.parametrize("changes", [{"hidden_act": "gelu"}, {"head_dim": 7}])
+def test_the_folder_of_a_config_is_named(tmp_path: Path, changes: dict) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(hf_config("llama") | changes))
+    with pytest.raises((BrokenModel, UnsupportedModel), match=rf"^{tmp_path}/config\.json: "):
+        load_config(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "\x00\xff"])

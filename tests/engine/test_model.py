@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from minicache.engine import model as model_module
 from minicache.engine.layers import FEW_ROWS, Linear, Rotary, rotate
@@ -32,6 +33,20 @@ def test_logits_equal_transformers(family: str, dtype: torch.dtype, tmp_path: Pa
     found = run_chunks(load_model(folder, dtype), TOKENS, [len(TOKENS)])
     assert expected.std() > 0.1, "logits this flat would hide an error"
     torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("factor", [1.0, -0.5], ids=["a copy", "another matrix"])
+@pytest.mark.parametrize("family", ["llama", "qwen3-tied"])
+def test_a_tied_folder_that_holds_an_output_matrix(family: str, factor: float, tmp_path: Path, transformers) -> None:
+    file = write_model(tmp_path, family) / "model.safetensors"
+    tensors = load_file(file)
+    save_file(tensors | {"lm_head.weight": factor * tensors["model.embed_tokens.weight"]}, file, {"format": "pt"})
+    model = load_model(tmp_path)
+    with torch.no_grad():
+        oracle = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32).eval()
+        expected = oracle(torch.tensor([TOKENS])).logits[0]
+    torch.testing.assert_close(run_chunks(model, TOKENS, [len(TOKENS)]), expected, rtol=0, atol=1e-4)
+    assert (model.lm_head.weight is model.embedding) == (factor == 1), "a copy takes no memory"
 
 
 def test_scaled_rotary_embeddings_matter() -> None:

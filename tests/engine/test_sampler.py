@@ -1,6 +1,7 @@
 """A request's tokens depend on its logits, seed and position: on nothing else; and the filters are what they say."""
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from minicache.engine.logprobs import token_logprobs
 from minicache.engine.sampler import Draw, at_quantile, filtered, penalised, sample, uniform
 from minicache.engine.sampling_params import SamplingParams
 
-seeds = st.integers(-(2**70), 2**70)
+seeds = st.integers(-(2**63), 2**64 - 1)
 TRIALS = 2000
 
 
@@ -162,6 +163,26 @@ def test_what_is_banned_does_not_come() -> None:
     for params in (SamplingParams(), SamplingParams(temperature=0.2)):
         draws = [Draw(params.with_seed(seed), 0, banned={likeliest}) for seed in range(50)]
         assert likeliest not in sample(logits.expand(50, -1), draws)
+
+
+TINY, HUGE = 5e-324, sys.float_info.max
+
+
+@pytest.mark.parametrize("temperature", [0, TINY, 1.0, HUGE, 10**300], ids="{:.0e}".format)
+@pytest.mark.parametrize("penalty", [TINY, 1, HUGE, 10**300], ids="{:.0e}".format)
+@pytest.mark.parametrize("rest", [{}, {"top_p": TINY}, {"min_p": 1.0}, {"top_k": 10**30}], ids=str)
+def test_settings_at_the_ends_of_their_ranges(temperature: float, penalty: float, rest: dict[str, float]) -> None:
+    """Whatever is allowed draws a token that may come; what a penalty pushes away comes only if all are."""
+    params = SamplingParams(temperature=temperature, repetition_penalty=penalty, seed=1, **rest)
+    [row] = logits_of(1)
+    for seen, banned in (([0, 3], [5]), (range(30), range(29))):
+        scores = penalised(row.double(), list(seen), float(penalty))
+        assert scores.isfinite().all()
+        token = sample(row[None], [Draw(params, 9, list(seen), banned)])[0]
+        assert token in set(range(30)) - set(banned)
+        if temperature < 1:
+            allowed = [each for each in range(30) if each not in banned]
+            assert scores[token] == max(scores[allowed])
 
 
 # Log-probabilities

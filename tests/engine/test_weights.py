@@ -55,10 +55,12 @@ def test_weights_that_do_not_fit_change_nothing(engine: Engine, tmp_path: Path) 
         "lacks": ({"model.norm.weight": state["model.norm.weight"]}, BrokenModel, "the weights lack model.embed"),
         "shape": (state | {"model.norm.weight": torch.ones(47)}, BrokenModel, r"model\.norm\.weight has shape \(47,\)"),
         "type": (state | {"model.norm.weight": [1.0]}, BrokenModel, r"model\.norm\.weight must be a tensor, not list"),
-        "folder": (tmp_path / "nothing", UnknownModel, "has no config.json"),
+        "folder": (tmp_path / "nothing", UnknownModel, "unknown model .*nothing'"),
+        "empty": (tmp_path, UnknownModel, "has no config.json"),
+        "name": ("tiny", BrokenModel, "holds another model: its"),
         "other": (write_model(tmp_path / "other", "qwen3"), BrokenModel, "another model: its family is qwen3"),
         "deeper": (write_model(tmp_path / "deep", num_hidden_layers=4), BrokenModel, "its num_layers is 4, the engine"),
-        "nonsense": (5, InvalidArgument, "weights must be a state dict or the path of a model folder, not 5"),
+        "nonsense": (5, InvalidArgument, "weights must be a state dict, a model folder or the name of a model, not 5"),
     }
     for source, error, message in wrong.values():
         with pytest.raises(error, match=message):

@@ -28,7 +28,7 @@ Make = Callable[[EventStream], PrefixCache]
 
 
 def model(family: str, dtype: torch.dtype, **changes: int) -> Model:
-    config = ModelConfig.from_hf({**CONFIG, **SHAPE, **changes, "architectures": [FAMILIES[family]]})
+    config = ModelConfig.from_hf({**CONFIG, **FAMILIES[family], **SHAPE, **changes})
     return build_model(config, MemoryWeights(random_weights(config, seed=5, dtype=torch.float64), dtype))
 
 

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache as cached
+from typing import Any
 
 import torch
 
@@ -41,7 +42,18 @@ CONFIG = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
 }
-FAMILIES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+ROPE = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {"architectures": ["LlamaForCausalLM"]},
+    "llama3": {  # scaled positions, an output matrix of its own
+        "architectures": ["LlamaForCausalLM"],
+        "tie_word_embeddings": False,
+        "rope_scaling": ROPE | {"original_max_position_embeddings": 32},
+    },
+    "qwen2": {"architectures": ["Qwen2ForCausalLM"]},
+    "qwen3": {"architectures": ["Qwen3ForCausalLM"]},
+}
+EOS = VOCABULARY - 1
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ def tiny_model(family: str = "llama", seed: int = 7) -> Model:
 
 
 def shape(family: str) -> ModelConfig:
-    return ModelConfig.from_hf({**CONFIG, "architectures": [FAMILIES[family]]})
+    return ModelConfig.from_hf({**CONFIG, **FAMILIES[family]})
 
 
 class RecordingRunner(ModelRunner):
@@ -140,7 +152,7 @@ def serve(
         disturb(engine, plan, when)
 
     runner = RecordingRunner(model or tiny_model(family), cache, run, within_a_step)
-    engine = Engine.from_parts(Parts(runner, cache, scheduler, ByteTokenizer(), frozenset(), CONFIG_CONTEXT))
+    engine = Engine.from_parts(Parts(runner, cache, scheduler, ByteTokenizer(), frozenset([EOS]), CONFIG_CONTEXT))
     waiting = sorted(enumerate(prompts), key=lambda pair: pair[1].arrives)
     while waiting or engine.has_unfinished:
         while waiting and (waiting[0][1].arrives <= scheduler.step or not engine.has_unfinished):
@@ -164,6 +176,7 @@ def serve(
         for choice in output.choices:
             name = request_id if choice.index == 0 else f"{request_id}/{choice.index}"
             run.tokens[name] = choice.token_ids
+            run.seen["stops"] += choice.finish_reason == "stop"
             if choice.finish_reason == "abort":
                 run.aborted.add(name)
     run.seen["aborts"] = len(run.aborted)

@@ -3,10 +3,10 @@
 Law: whatever requests come, in whatever order, with either cache, at any block size, in a pool so small that blocks are
 evicted and requests preempted, in chunks of any size, under either time of publishing, with a model of any family:
 every request gets the same answers as without a cache, from the same logits (within 1e-9 in float64), and is told the
-same log-probabilities. That holds for answers that are drawn, filtered, penalised, stopped by a string, or come several
-to a prompt; and it holds when requests are aborted, between two steps or in the middle of one, when the victim of a
-preemption was scheduled in that very step, and when the model fails: nothing that was not computed is ever found, and
-no block leaks.
+same log-probabilities. That holds for answers that are drawn, filtered, penalised, stopped by a string or a token, or
+come several to a prompt; and it holds when requests are aborted, between two steps or in the middle of one, when the
+victim of a preemption was scheduled in that very step, and when the model fails: nothing that was not computed is ever
+found, and no block leaks.
 """
 
 import itertools
@@ -50,7 +50,7 @@ def test_every_answer_is_the_same_with_a_cache(kind: str) -> None:
     for family in FAMILIES:
         hold(*eventful(), spare=2, config=eager_profile_for(kind), family=family)
     law()
-    require(seen, "hits", "evictions", "preemptions", "shared blocks", *FAMILIES)
+    require(seen, "hits", "evictions", "preemptions", "shared blocks", "stops", *FAMILIES)
 
 
 class Trouble:

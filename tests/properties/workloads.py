@@ -32,6 +32,7 @@ def sampling(draw: st.DrawFn, max_tokens: int, prompt_length: int, answers: Sequ
         min_tokens=draw(st.integers(0, min(2, max_tokens))),
         stop=draw(st.lists(st.text(st.sampled_from("\1\2\3"), min_size=1, max_size=2), max_size=1)),
         stop_tokens=draw(st.lists(tokens, max_size=1)),
+        ignore_eos=draw(st.booleans()),
         logprobs=draw(st.sampled_from([None, 0, 3])),
         prompt_logprobs=told,
         prompt_logprobs_start=0 if told is None else draw(st.integers(0, prompt_length - 1)),
@@ -90,7 +91,7 @@ def eventful() -> tuple[int, list[Prompt]]:
     """A workload of which it is known that a small pool is hit, evicted from and preempted under (eager profile)."""
     stem = [(3 * i * i + i) % VOCABULARY for i in range(12)]
     params = [
-        SamplingParams(max_tokens=6 + i % 3, temperature=float(i % 2), seed=i, n=1 + i % 2, logprobs=2)
+        SamplingParams(max_tokens=6 + i % 3, temperature=float(i % 2), seed=i, n=1 + i % 2, logprobs=2, ignore_eos=True)
         for i in range(6)
     ]
     return 4, [Prompt((*stem[: 12 - i % 3], i % VOCABULARY), params[i], arrives=i // 3) for i in range(6)]
