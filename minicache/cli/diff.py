@@ -1,14 +1,18 @@
 """`minicache diff`: which token broke the prefix of two logged requests, and whose fault it was."""
 
+import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minicache.cli.console import JsonOption, print_json
-from minicache.core.errors import InvalidArgument, require_int
+from minicache.cli.console import JsonOption
+from minicache.core.errors import InvalidArgument, MinicacheError, require_int
 
 if TYPE_CHECKING:
     from minicache.prompts.examine import Examined
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from minicache.prompts.report import Costs
     from minicache.prompts.request_log import LoggedRequest
     from minicache.prompts.shown import Shown
+
+IN_ASCII = str.maketrans({"■": "#", "╳": "X", "▒": "-", "░": ".", "→": "->", "…": "..."})
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -75,7 +81,13 @@ def diff(
 ) -> None:
     """Which token broke the prefix, which field or template line caused it, what it costs, and what repairs it.
 
-    Exit status: 0 nothing is lost, 1 something is, 2 it could not be told.
+    A request is the body of an API call, bare or as {"time": …, "id": …, "body": {…}, "response": {…}}.
+
+    \b
+    Exit status:
+      0  nothing is lost: B reuses all that it can of what A left in the cache
+      1  something is lost: the report names each cause
+      2  it could not be told: one sentence on stderr says why
     """
     from minicache.prompts.examine import examine
     from minicache.prompts.report import Costs, lines
@@ -84,20 +96,59 @@ def diff(
     require_int("--block-size", block_size, 1)
     if html is not None and not html.parent.is_dir():
         raise InvalidArgument(f"--html {html}: there is no folder {html.parent}")
-    a, b = _read(requests)
-    means = _means(tokenizer, template, renderer, (a, b))
-    examined = examine(a, b, means, generated=_generated(generated), block_size=block_size)
     costs, shown = Costs(prefill_speed, price, cached_price), Shown(redact)
-    if html is not None:
-        _write_page(html, examined, costs, shown)
-    if as_json:
-        from minicache.prompts.report_json import to_json
+    with _errors_shown_by(shown):
+        a, b = _read(requests)
+        means = _means(tokenizer, template, renderer, (a, b))
+        examined = examine(a, b, means, generated=_generated(generated), block_size=block_size)
+        if html is not None:
+            _write_page(html, examined, costs, shown)
+        if as_json:
+            from minicache.prompts.report_json import to_json
 
-        print_json(to_json(examined, costs, shown))
-    else:
-        print("\n".join(lines(examined, costs, shown)))
+            found = to_json(examined, costs, shown)
+            report = json.dumps(found, indent=2, ensure_ascii=not _is_unicode())
+        else:
+            report = "\n".join(lines(examined, costs, shown))
+    _print(report)
     if examined.diff.lost:
         raise typer.Exit(1)
+
+
+def _encoding() -> str:
+    return sys.stdout.encoding or "utf-8"
+
+
+def _is_unicode() -> bool:
+    return _encoding().lower().startswith("utf")
+
+
+def _print(report: str) -> None:
+    """Whatever stdout can take. A reader that has gone, such as `head`, does not change the exit status."""
+    if not _is_unicode():
+        report = report.translate(IN_ASCII)
+    try:
+        # What the encoding lacks even so, and half a surrogate pair, are written as their escapes.
+        print(report.encode(_encoding(), "backslashreplace").decode(_encoding()), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+    except OSError as error:
+        raise InvalidArgument(f"the report cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def _errors_shown_by(shown: "Shown") -> Iterator[None]:
+    """What goes wrong inside is told as the report would be: on one line, and without any text under --redact."""
+    try:
+        yield
+    except MinicacheError as error:
+        raise InvalidArgument(shown.sentence(str(error), getattr(error, "quotes", ()))) from None
+    except Exception as error:
+        if not shown.redact or isinstance(error, ModuleNotFoundError):
+            raise
+        raise InvalidArgument(
+            f"a fault of minicache ({type(error).__name__}): without --redact it tells more"
+        ) from None
 
 
 def _read(names: list[str]) -> "tuple[LoggedRequest, LoggedRequest]":
@@ -132,11 +183,15 @@ def _generated(value: str | None) -> str | None:
         return None
     try:
         path = Path(value)
-        return path.read_text(encoding="utf-8") if path.is_file() else value
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise InvalidArgument(f"--generated {value} is not text in UTF-8") from None
-    except (OSError, ValueError):  # too long for a name, or with a null character: it is the text itself
+    except (OSError, ValueError):  # too long for a name, or with a null character
         return value
+    if not any(map(str.isspace, value)) and ("/" in value or Path(value).suffix):
+        print("minicache: --generated is taken for the text itself: there is no such file", file=sys.stderr)
+    return value
 
 
 def _write_page(path: Path, examined: "Examined", costs: "Costs", shown: "Shown") -> None:

@@ -13,7 +13,7 @@ from minicache.prompts.errors import BadLog
 from minicache.prompts.values import MISSING
 from minicache.text.origin import Path
 
-ANTHROPIC_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
+ANTHROPIC_BLOCKS = ("tool_use", "tool_result", "thinking", "redacted_thinking")
 # What separates caches although the tokens are equal: vLLM's and SGLang's names. `model` is compared on its own.
 NAMESPACE_KEYS = ("cache_salt", "extra_key", "lora_path", "lora_request")
 

@@ -215,7 +215,7 @@ def candidates(site: Site) -> Iterator[tuple[Rule, Found]]:
     yield from _all(TOKENS[:3:2], site)
     if not site.in_answer:
         yield from _all(HISTORY, site)
-        for change in site.changes:
+        for change in site.changes():
             for rule in FIELDS:
                 for found in rule.detect(site, change):
                     yield rule, found

@@ -13,9 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from minicache.core.errors import MinicacheError
+from minicache.prompts.figures import joined
 from minicache.prompts.prompt import Prompt, Source
+from minicache.prompts.values import saying
 from minicache.text.origin import Field, Path, Run
 from minicache.text.tokenizer import REPLACEMENT, Tokenizer
 
@@ -25,6 +28,8 @@ class Earlier:
 
     def __init__(self, prompt: Prompt, generated: str = "", generated_ids: Sequence[int] | None = None) -> None:
         self.prompt, self.generated, self.logged = prompt, generated, generated_ids
+        self._numbers: dict[Any, int] = {}  # of what messages say
+        self._numbered: dict[int, tuple[Any, int]] = {}  # by `id`: a message that is kept here keeps its own
 
     @property
     def source(self) -> Source:
@@ -44,7 +49,7 @@ class Earlier:
 
     @cached_property
     def tokens(self) -> Sequence[int]:
-        return [*self.prompt.tokens, *self.generated_tokens] if self.generated_tokens else self.prompt.tokens
+        return joined(self.prompt.tokens, self.generated_tokens) if self.generated_tokens else self.prompt.tokens
 
     @cached_property
     def generation_start(self) -> int:
@@ -59,6 +64,13 @@ class Earlier:
             if self.prompt.text.startswith(without):
                 return len(without)
         return max((run.end for run in self.prompt.rendered.runs if isinstance(run.origin, Field)), default=0)
+
+    def number_of(self, message: Any) -> int:
+        """The same number for two messages, A's or B's, that say the same."""
+        if id(message) not in self._numbered:
+            number = self._numbers.setdefault(saying(message), len(self._numbers))
+            self._numbered[id(message)] = message, number
+        return self._numbered[id(message)][1]
 
     @cached_property
     def runs_of_path(self) -> dict[Path, list[Run]]:
@@ -90,14 +102,13 @@ class Earlier:
     def differs_from_text(self, token: int) -> bool:
         """Whether the log's tokens are other ones than those of the text, from this token on."""
         head = len(self.prompt.tokens)
-        if token >= head:
-            return (
-                self.logged is not None and self.logged[token - head :][:1] != self._encoded_answer[token - head :][:1]
-            )
-        return False
+        if token < head or self.logged is None:
+            return False
+        ours, theirs = (list(ids[token - head :][:1]) for ids in (self.logged, self._encoded_answer))
+        return ours != theirs
 
     @cached_property
-    def _encoded_answer(self) -> list[int]:
+    def _encoded_answer(self) -> Sequence[int]:
         return self.prompt.encode(self.generated)
 
     def start_of(self, token: int) -> int:

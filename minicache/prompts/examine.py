@@ -14,7 +14,8 @@ from minicache.prompts.prompt import Means, Prompt, Source
 from minicache.prompts.reported import Unread, unread
 from minicache.prompts.request_log import LoggedRequest
 from minicache.prompts.site import Later, Site
-from minicache.prompts.values import MISSING, value_at
+from minicache.prompts.values import MISSING, text_of_path, value_at
+from minicache.text.origin import Path
 from minicache.text.tokenizer import PlainByteTokenizer
 
 HARMLESS = "Nothing to repair: it does not reach the prompt. A hosted API may still key on it."
@@ -39,7 +40,14 @@ def examine(
     if a.body.model is not None and b.body.model is not None and a.body.model != b.body.model:
         raise CannotCompare(
             f"{a.where} asks the model {a.body.model!r} and {b.where} asks {b.body.model!r}: caches of different "
-            "models have nothing in common; compare two requests of one model"
+            "models have nothing in common; compare two requests of one model",
+            repr(a.body.model),
+            repr(b.body.model),
+        )
+    if ("prompt" in a.body.payload) != ("prompt" in b.body.payload):
+        raise CannotCompare(
+            f"{a.where} is of the API {a.body.api} and {b.where} of {b.body.api}: a chat and a prompt that is text "
+            "already have no fields in common; compare two requests of one kind"
         )
     times = [request.time for request in (a, b)]
     if None in times:  # then at one moment, for both
@@ -89,11 +97,18 @@ def _prompt(request: LoggedRequest, time: datetime | None, means: Means) -> Prom
             if rest == encoded or means.tokenizer.decode(rest, keep_control=True) == prompt.text:
                 return Prompt(source, means, logged=logged, lead=logged[:lead])
     except MinicacheError as error:
-        raise CannotCompare(f"{request.where}: {error}") from None
+        sent = _place_in_body(request, getattr(error, "path", None))
+        raise CannotCompare(f"{request.where}: {error}{sent}", *getattr(error, "quotes", ())) from None
     raise CannotCompare(
         f"{request.where}: its logged tokens are not those of this template and tokenizer (they part at token "
         f"{common_prefix(logged, encoded)}): name the right ones with --template and --tokenizer"
     )
+
+
+def _place_in_body(request: LoggedRequest, path: Path | None) -> str:
+    """Where a field that a template fails on is in the body that was sent, if that is another place."""
+    sent = None if path is None else request.body.sources.find(path, None)[0]
+    return "" if sent in (None, path) else f"; in the body that was sent it is {text_of_path(sent)}"
 
 
 def _earlier(a: LoggedRequest, prompt: Prompt, generated: str | None) -> Earlier:
@@ -109,7 +124,7 @@ def _decoded(a: LoggedRequest, prompt: Prompt) -> str:
     try:
         return prompt.means.tokenizer.decode(a.response.output_ids or [], keep_control=True)
     except MinicacheError as error:
-        raise CannotCompare(f"{a.where}: {error}") from None
+        raise CannotCompare(f"{a.where}: {error}", *getattr(error, "quotes", ())) from None
 
 
 def _mapped(cause: Cause, a: LoggedRequest, b: LoggedRequest) -> Cause:
@@ -129,7 +144,7 @@ def _harmless(later: Later, diff: Diff) -> list[Cause]:
         )
         for kind, found in not_rendered(site)
     ]
-    if not causes and later.tokens == later.earlier.prompt.tokens:
+    if not causes and diff.reuse.lcp == diff.a_tokens == diff.b_tokens:
         fix = "Nothing to repair in the prompts: they are the same. Look at placement, lifetime and the engine."
         return [Cause(Layer.none, Kind.identical, None, None, "", "", diff.reuse, diff.reuse, fix)]
     return causes

@@ -22,6 +22,8 @@ FIRST_SLICE, LARGEST_SLICE = 64, 65_536
 def common_prefix(a: Sequence[object], b: Sequence[object], a_start: int = 0, b_start: int = 0) -> int:
     """The length of the common prefix of `a[a_start:]` and `b[b_start:]`: slices that double are compared, and the one
     that differs is bisected."""
+    if type(a) is not type(b):  # ids as bytes and ids in a list are equal one by one, and never as slices
+        a, b = list(a), list(b)
     length = min(len(a) - a_start, len(b) - b_start)
     low, size = 0, FIRST_SLICE
     while low < length:
@@ -38,6 +40,11 @@ def common_prefix(a: Sequence[object], b: Sequence[object], a_start: int = 0, b_
         else:
             high = middle
     return low
+
+
+def joined(a: Sequence[int], b: Sequence[int]) -> Sequence[int]:
+    """Two rows of token ids as one: bytes if both are bytes, else a list."""
+    return a + b if isinstance(a, bytes) and isinstance(b, bytes) else [*a, *b]
 
 
 @dataclass(frozen=True, slots=True)

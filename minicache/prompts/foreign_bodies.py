@@ -6,6 +6,7 @@ from typing import Any
 
 from minicache.prompts.bodies import Sources, require_list
 from minicache.prompts.errors import BadLog
+from minicache.prompts.values import text_of_path
 from minicache.text.origin import Path
 
 JOINT = "\n"  # between texts of one message
@@ -105,7 +106,8 @@ def _responses_item(chat: "_Chat", item: Mapping[str, Any], path: Path, where: s
         texts = _texts(item.get(parts) or "", (*path, parts), where)
         chat.set_text(chat.message("assistant", path), "reasoning_content", texts)
     else:
-        raise BadLog(f"{where}: {'.'.join(map(str, path))} has the type {kind!r}, which cannot be rendered")
+        place = text_of_path(path)
+        raise BadLog(f"{where}: {place} has the type {kind!r}, which cannot be rendered", repr(kind))
 
 
 class _Chat:
@@ -176,4 +178,4 @@ def _texts(value: Any, path: Path, where: str) -> list[tuple[Path, str]]:
         ]
         if len(texts) == len(value):
             return texts
-    raise BadLog(f"{where}: {'.'.join(map(str, path))} must be a text or a list of parts with a text")
+    raise BadLog(f"{where}: {text_of_path(path)} must be a text or a list of parts with a text")

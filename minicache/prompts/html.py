@@ -12,8 +12,9 @@ from jinja2 import Environment, StrictUndefined
 
 from minicache.prompts.examine import Examined
 from minicache.prompts.kinds import WORDS, Layer
-from minicache.prompts.report import LAYERS, Costs, place, verdict
-from minicache.prompts.ribbon import GLYPHS, State, states
+from minicache.prompts.report import LAYERS, Costs, character, place, verdict
+from minicache.prompts.report import blocks as blocks_in_words
+from minicache.prompts.ribbon import GLYPHS, State, num_blocks, state
 from minicache.prompts.shown import Shown
 
 PAGE = Path(__file__).parent / "page.html"
@@ -43,6 +44,7 @@ class Ribbon:
     name: str
     blocks: list[Block]
     num_blocks: int
+    words: str
 
 
 def page(examined: Examined, costs: Costs, shown: Shown) -> str:
@@ -51,9 +53,10 @@ def page(examined: Examined, costs: Costs, shown: Shown) -> str:
     earlier, later = examined.earlier, examined.later
     return environment.from_string(PAGE.read_text(encoding="utf-8")).render(
         diff=examined.diff,
+        character=character(examined.diff),
         verdict=verdict(examined, shown),
         ribbons=[_ribbon("A", examined, earlier.tokens, shown), _ribbon("B", examined, later.tokens, shown)],
-        legend=[(GLYPHS[state], state, words) for state, words in LEGEND.items()],
+        legend=[(GLYPHS[each], each, words) for each, words in LEGEND.items()],
         context=[shown.line(text) for text in examined.diff.context],
         causes=[
             {
@@ -74,12 +77,12 @@ def page(examined: Examined, costs: Costs, shown: Shown) -> str:
 
 def _ribbon(name: str, examined: Examined, tokens: Sequence[int], shown: Shown) -> Ribbon:
     diff = examined.diff
-    found = states(diff, len(tokens))
+    blocks_in_all = num_blocks(diff, len(tokens))
     middle = diff.reuse.lcp // diff.block_size
-    first, last = max(middle - AROUND, 0), min(middle + AROUND + 1, len(found))
+    first, last = max(middle - AROUND, 0), min(middle + AROUND + 1, blocks_in_all)
     decode = examined.earlier.prompt.means.tokenizer.decode
     blocks = []
     for number in range(first, last):
         piece = tokens[number * diff.block_size : (number + 1) * diff.block_size]
-        blocks.append(Block(number, found[number], shown.text(decode(piece, keep_control=True))))
-    return Ribbon(name, blocks, len(found))
+        blocks.append(Block(number, state(diff, number), shown.text(decode(piece, keep_control=True))))
+    return Ribbon(name, blocks, blocks_in_all, blocks_in_words(diff, len(tokens)))

@@ -7,11 +7,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from minicache.prompts.values import with_value
+from minicache.prompts.figures import common_prefix, joined
+from minicache.prompts.values import Change, edited_at, with_value
 from minicache.text.chat import Chat
 from minicache.text.origin import Field, Path, Rendered, Runs
 from minicache.text.renderer import Renderer
-from minicache.text.tokenizer import Tokenizer
+from minicache.text.tokenizer import PlainByteTokenizer, Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,13 @@ class Prompt:
         self, source: Source, means: Means, *, logged: Sequence[int] | None = None, lead: Sequence[int] = ()
     ) -> None:
         self.source, self.means, self.logged, self.lead = source, means, logged, list(lead)
+        self._before: Prompt | None = None  # this prompt before one edit; until its origins are known
+
+    def edited(self, source: Source) -> "Prompt":
+        """The prompt of `source`, a request that differs little from this one's; without logged tokens."""
+        edited = Prompt(source, self.means, lead=self.lead)
+        edited._before = self
+        return edited
 
     @cached_property
     def text(self) -> str:
@@ -86,11 +94,34 @@ class Prompt:
 
     @cached_property
     def rendered(self) -> Rendered:
-        return self.means.rendered(self.source)
+        before, self._before = self._before, None
+        known = None if before is None or "rendered" not in before.__dict__ else self._carried_over(before)
+        return known or self.means.rendered(self.source)
+
+    def _carried_over(self, before: "Prompt") -> Rendered | None:
+        """The origins of the prompt before an edit, if one text was edited, and the template wrote it once, as it is:
+        rendering with origins is many times slower than a repair that is rendered without."""
+        match edited_at(before.source.payload, self.source.payload):
+            case Change(path, str(old), str(new)) if old and new:
+                resized = before.rendered.runs.resized(path, len(old), len(new))
+                if resized is not None and self._is_spliced(before, resized[0], old, new):
+                    return Rendered(self.text, resized[1])
+        return None
+
+    def _is_spliced(self, before: "Prompt", start: int, old: str, new: str) -> bool:
+        """Whether this text is that of `before`, with `new` from `start` on in the place of `old`."""
+        ends = start + len(new), start + len(old)
+        rest = len(self.text) - ends[0]
+        return (
+            rest == len(before.text) - ends[1]
+            and self.text.startswith(new, start)
+            and common_prefix(self.text, before.text) >= start
+            and common_prefix(self.text, before.text, *ends) == rest
+        )
 
     @cached_property
-    def encoded(self) -> list[int]:
-        return [*self.lead, *self.means.tokenizer.encode(self.text)] if self.lead else self.encode(self.text)
+    def encoded(self) -> Sequence[int]:
+        return joined(self.lead, self.encode(self.text)) if self.lead else self.encode(self.text)
 
     @cached_property
     def tokens(self) -> Sequence[int]:
@@ -101,5 +132,9 @@ class Prompt:
         """Whether different texts can have equal tokens: the tokenizer normalises text."""
         return self.means.tokenizer.normalizer is not None
 
-    def encode(self, text: str) -> list[int]:
-        return self.means.tokenizer.encode(text)
+    def encode(self, text: str) -> Sequence[int]:
+        """The ids of `text`, in the form in which this tokenizer's are compared fastest."""
+        tokenizer = self.means.tokenizer
+        if isinstance(tokenizer, PlainByteTokenizer):
+            return tokenizer.encode_to_bytes(text)
+        return tokenizer.encode(text)

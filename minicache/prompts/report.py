@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from minicache.prompts.diff import Cause, Diff
 from minicache.prompts.examine import Examined
 from minicache.prompts.kinds import EXPECTED, WORDS, Kind, Layer
-from minicache.prompts.ribbon import LEGEND, blocks_per_glyph, drawn, states
+from minicache.prompts.ribbon import LEGEND, blocks_per_glyph, drawn, num_blocks
 from minicache.prompts.shown import Shown
 
+OFFSET_IN_ENTRIES = {Kind.key_order, Kind.set_order, Kind.tool_set_changed}
 LAYERS = {
     Layer.payload: "the client or a gateway sent other JSON",
     Layer.template: "the chat template",
@@ -75,21 +76,24 @@ def _no_loss(diff: Diff, shown: Shown) -> str:
 
 def place(cause: Cause, shown: Shown) -> str:
     assert cause.path is not None
-    return shown.path(cause.path) + ("" if cause.offset is None else f", character {cause.offset:,}")
+    return shown.path(cause.path) + ("" if cause.offset is None else f", {unit(cause)} {cause.offset:,}")
+
+
+def unit(cause: Cause) -> str:
+    """What the offset of a cause counts."""
+    return "entry" if cause.kind in OFFSET_IN_ENTRIES else "character"
 
 
 def lines(examined: Examined, costs: Costs, shown: Shown) -> Iterator[str]:
     """The report, line by line."""
     diff = examined.diff
-    of = f"of {diff.cached_tokens_of_a:,} that A left in the cache and {diff.b_tokens:,} of B's prompt"
     if diff.diverge_token is None:
-        yield f"First differing token: none ({diff.reuse.lcp:,} in common, {of})"
+        yield f"First differing token: none ({diff.reuse.lcp:,} tokens in common)"
     else:
-        yield f"First differing token: {diff.diverge_token:,} ({of})"
-    yield (
-        f"Reusable blocks: {diff.reuse.blocks:,} of {diff.total_blocks:,} (block size {diff.block_size}): "
-        f"{diff.reuse.vllm_tokens:,} tokens with vLLM, {diff.reuse.radix_tokens:,} with SGLang (page 1)"
-    )
+        yield f"First differing token: {diff.diverge_token:,}, counted from 0 ({character(diff)})"
+    yield f"  of {diff.cached_tokens_of_a:,} tokens that A left in the cache and {diff.b_tokens:,} of B's prompt"
+    yield f"Reusable blocks: {diff.reuse.blocks:,} of {diff.total_blocks:,} whole blocks (block size {diff.block_size})"
+    yield f"  {diff.reuse.vllm_tokens:,} tokens with vLLM, {diff.reuse.radix_tokens:,} with SGLang (page 1)"
     yield ""
     yield f"  before  {shown.line(diff.context[0])}"
     yield f"  A       {shown.line(diff.context[1])}"
@@ -105,14 +109,27 @@ def lines(examined: Examined, costs: Costs, shown: Shown) -> Iterator[str]:
         yield f"Note: {note}"
 
 
+def blocks(diff: Diff, num_tokens: int) -> str:
+    """How many blocks a prompt has: only whole ones can be reused."""
+    rest = num_tokens % diff.block_size
+    last = f", the last with {rest} of {diff.block_size} tokens" if rest else ""
+    return f"{num_blocks(diff, num_tokens):,} blocks{last}"
+
+
+def character(diff: Diff) -> str:
+    """Where the first differing token stands in the text."""
+    a, b = diff.characters
+    return f"character {a:,} of both texts" if a == b else f"character {a:,} of A's text and {b:,} of B's"
+
+
 def _ribbons(examined: Examined) -> Iterator[str]:
     diff = examined.diff
     width = 72
     for name, num_tokens in (("A", diff.cached_tokens_of_a), ("B", diff.b_tokens)):
-        blocks = states(diff, num_tokens)
-        each = blocks_per_glyph(blocks, width)
+        each = blocks_per_glyph(diff, num_tokens, width)
         scale = "" if each == 1 else f", {each:,} to a mark"
-        yield f"  {name}  {drawn(blocks, width)}  {len(blocks):,} blocks{scale}"
+        yield f"  {name}  {drawn(diff, num_tokens, width)}"
+        yield f"     {blocks(diff, num_tokens)}{scale}"
     yield f"     {LEGEND}"
 
 

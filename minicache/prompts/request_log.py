@@ -38,13 +38,23 @@ def read_file(path: Path) -> LoggedRequest:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
+        if _is_json(text.partition("\n")[0]):
+            raise BadLog(f"{path} has a request on each line: give it once, and the numbers or ids of two") from None
         raise BadLog(f"{path} is not valid JSON: {_reason(error)}") from None
     return to_request(value, str(path))
 
 
+def _is_json(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), Mapping)
+    except (ValueError, RecursionError):
+        return False
+
+
 def read_pair(path: Path, first: str, second: str) -> tuple[LoggedRequest, LoggedRequest]:
     """Two requests of a JSON Lines file, each by its line number (from 1) or its id. Raises `BadLog`."""
-    lines = _read(path).splitlines()
+    # By this character alone: a text in JSON may hold other ends of lines, such as U+2028, as they are.
+    lines = _read(path).removesuffix("\n").split("\n")
     return _find(path, lines, first), _find(path, lines, second)
 
 
@@ -58,7 +68,7 @@ def _find(path: Path, lines: list[str], name: str) -> LoggedRequest:
     if name.isdecimal() and 1 <= int(name) <= len(lines) and lines[int(name) - 1].strip():
         number = int(name)
         return to_request(_parse_line(path, number, lines[number - 1]), f"{path} line {number}")
-    raise BadLog(f"{path} has {len(lines)} lines, none of them with the id or number {name!r}")
+    raise BadLog(f"{path} has {len(lines)} lines, none of them with the id or number {name!r}", repr(name))
 
 
 def _parse_line(path: Path, number: int, line: str) -> Any:
@@ -74,10 +84,12 @@ def to_request(value: Any, where: str) -> LoggedRequest:
         raise BadLog(f"{where} holds {_kind(value)}, not a request: give a body, or an object with a body")
     if "body" not in value:
         if not any(key in value for key in BODY_KEYS):
-            keys = ", ".join(map(str, list(value)[:6])) or "none"
+            keys = list(map(repr, list(value)[:6]))
+            listed = ", ".join(keys) or "none"
             raise BadLog(
-                f"{where} is no request that minicache knows (its keys: {keys}): give a body with messages, input or "
-                'prompt, bare or as {"time": …, "id": …, "body": {…}, "response": {…}}'
+                f"{where} is no request that minicache knows (its keys: {listed}): give a body with messages, input or "
+                'prompt, bare or as {"time": …, "id": …, "body": {…}, "response": {…}}',
+                *keys,
             )
         return LoggedRequest(where, read_body(value, where))
     if not isinstance(value["body"], Mapping):
@@ -103,7 +115,8 @@ def _time(value: Any, where: str) -> datetime | None:
             return datetime.fromtimestamp(value / 1000 if value >= MILLISECONDS_FROM else value, UTC)
     except (ValueError, OverflowError, OSError):
         pass
-    raise BadLog(f"{where}: time must be ISO 8601 (2026-03-01T10:00:07Z) or seconds since 1970, not {value!r}")
+    expected = "ISO 8601 (2026-03-01T10:00:07Z) or seconds since 1970"
+    raise BadLog(f"{where}: time must be {expected}, not {value!r}", repr(value))
 
 
 def _read(path: Path) -> str:

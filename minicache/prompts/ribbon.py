@@ -16,30 +16,31 @@ GLYPHS = {State.reused: "■", State.parted: "╳", State.lost: "▒", State.com
 LEGEND = "■ reused  ╳ first difference  ▒ lost  ░ new"
 
 
-def states(diff: Diff, num_tokens: int) -> list[State]:
-    """The state of each block of a prompt of `num_tokens` tokens, a partial last block included."""
-    size = diff.block_size
-    parted = None if diff.diverge_token is None else diff.diverge_token // size
-    found = []
-    for block in range(-(-num_tokens // size)):
-        if block < diff.reuse.blocks:
-            found.append(State.reused)
-        elif block == parted:
-            found.append(State.parted)
-        else:
-            found.append(State.lost if (block + 1) * size <= diff.ideal.radix_tokens else State.computed)
-    return found
+def num_blocks(diff: Diff, num_tokens: int) -> int:
+    """The blocks of a prompt of so many tokens, a partial last one included."""
+    return -(-num_tokens // diff.block_size)
 
 
-def drawn(blocks: list[State], width: int = 72) -> str:
+def state(diff: Diff, block: int) -> State:
+    """What a block of either prompt is to the cache."""
+    if block < diff.reuse.blocks:
+        return State.reused
+    if diff.diverge_token is not None and block == diff.diverge_token // diff.block_size:
+        return State.parted
+    return State.lost if (block + 1) * diff.block_size <= diff.ideal.radix_tokens else State.computed
+
+
+def drawn(diff: Diff, num_tokens: int, width: int = 72) -> str:
     """One glyph for each block, or for each run of blocks that one glyph has to stand for."""
-    per_glyph = -(-len(blocks) // width) or 1
-    return "".join(GLYPHS[_of(blocks[i : i + per_glyph])] for i in range(0, len(blocks), per_glyph))
+    blocks, each = num_blocks(diff, num_tokens), blocks_per_glyph(diff, num_tokens, width)
+    glyphs = [GLYPHS[state(diff, first)] for first in range(0, blocks, each)]
+    if (
+        diff.diverge_token is not None
+        and diff.reuse.blocks <= (parted := diff.diverge_token // diff.block_size) < blocks
+    ):
+        glyphs[parted // each] = GLYPHS[State.parted]  # it is seen wherever in its run it is
+    return "".join(glyphs)
 
 
-def blocks_per_glyph(blocks: list[State], width: int = 72) -> int:
-    return -(-len(blocks) // width) or 1
-
-
-def _of(run: list[State]) -> State:
-    return State.parted if State.parted in run else run[0]
+def blocks_per_glyph(diff: Diff, num_tokens: int, width: int = 72) -> int:
+    return -(-num_blocks(diff, num_tokens) // width) or 1

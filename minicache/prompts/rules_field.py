@@ -14,7 +14,7 @@ from minicache.prompts.values import MISSING, Change
 
 ID_KEYS = {"id", "tool_call_id", "call_id"}
 MOVED_FROM = 20  # characters of a text found elsewhere that are too many to be a coincidence
-TEXT_PARTS = {"text", "input_text", "output_text"}
+TEXT_PARTS = ("text", "input_text", "output_text")
 IMAGE = re.compile(r"<image\b|\[image\b|<\|image|<\|vision_start\|>|data:image/|\[(file|img): ", re.I)
 LIST_ITEM = re.compile(r"\s*([-*]|\d+\.|\[[ xX~]\])\s")
 

@@ -30,6 +30,12 @@ class _Histories:
         self.in_place = first + 1 < len(self.a) and self.a[first + 1 :] == self.b[first + 1 : len(self.a)]
         self.only_system_before = all(m.get("role") in SYSTEM_ROLES for m in site.a.messages[:first])
 
+    def goes_on(self, a_from: int, b_from: int) -> bool:
+        """Whether all of A's messages from `a_from` on stand in B from `b_from` on; the first of them is looked at
+        first, for two long histories have many pairs of places."""
+        first, kept = self.a[a_from], len(self.a) - a_from
+        return self.b[b_from : b_from + 1] == [first] and self.b[b_from : b_from + kept] == self.a[a_from:]
+
     def content(self, side: Source, index: int) -> str:
         return written(side.messages[index].get("content", ""))
 
@@ -49,9 +55,9 @@ def window_shift(site: Site) -> Iterator[Found]:
     h = _Histories(site)
     if h.parted and h.only_system_before and not h.in_place:
         for shift in range(1, len(h.a) - h.first):
-            kept = h.a[h.first + shift :]
-            if h.b[h.first : h.first + len(kept)] == kept:
-                yield h.found(h.first + len(kept), f"shifted by {shift} messages, {len(kept)} kept")
+            if h.goes_on(h.first + shift, h.first):
+                kept = len(h.a) - h.first - shift
+                yield h.found(h.first + kept, f"shifted by {shift} messages, {kept} kept")
                 return
 
 
@@ -60,11 +66,13 @@ def compaction(site: Site) -> Iterator[Found]:
     h = _Histories(site)
     if not h.parted or h.in_place or h.b[h.first] in h.a[h.first :]:
         return
+    places: dict[int, list[int]] = {}
+    for place in range(h.first + 1, len(h.b)):
+        places.setdefault(h.b[place], []).append(place)
     for a_from in range(h.first + 2, len(h.a)):
-        kept = h.a[a_from:]
-        for b_from in range(h.first + 1, min(a_from, len(h.b))):
-            if h.b[b_from] == kept[0] and h.b[b_from : b_from + len(kept)] == kept:
-                yield h.found(b_from + len(kept), f"{a_from - h.first} messages became {b_from - h.first}")
+        for b_from in places.get(h.a[a_from], ()):
+            if b_from < a_from and h.goes_on(a_from, b_from):
+                yield h.found(b_from + len(h.a) - a_from, f"{a_from - h.first} messages became {b_from - h.first}")
                 return
     if len(h.a) - h.first >= 2 and SUMMARY.search(h.content(site.b, h.first)):
         yield h.found(h.first + 1, f"{len(h.a) - h.first} messages became 1")
@@ -91,14 +99,12 @@ def history_rewrite(site: Site) -> Iterator[Found]:
     if not h.parted or h.in_place:
         return
     for count in range(1, len(h.a) - h.first):
-        kept = h.a[h.first + count :]
-        if h.b[h.first : h.first + len(kept)] == kept:
-            yield h.found(h.first + len(kept), f"{count} messages taken out")
+        if h.goes_on(h.first + count, h.first):
+            yield h.found(len(h.a) - count, f"{count} messages taken out")
             return
-    kept = h.a[h.first :]
-    for count in range(1, len(h.b) - h.first - len(kept) + 1):
-        if h.b[h.first + count : h.first + count + len(kept)] == kept:
-            yield h.found(h.first + count + len(kept), f"{count} messages put in")
+    for count in range(1, len(h.b) - len(h.a) + 1):
+        if h.goes_on(h.first, h.first + count):
+            yield h.found(len(h.a) + count, f"{count} messages put in")
             return
 
 

@@ -6,6 +6,7 @@ guess. Equal texts keep equal hashes within the report.
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from minicache.prompts.values import text_of_path
@@ -74,18 +75,28 @@ class Shown:
         """`text` on one line, its middle left out if it is long."""
         if self.redact:
             return self.text(text)
-        if len(text) > limit:
-            text = f"{text[: limit // 2]} […] {text[-limit // 2 :]}"
-        return "".join(_visible(character) for character in text)
+        return _one_line(text, limit)
 
     def path(self, path: Path) -> str:
         if self.redact:
             path = tuple(k if isinstance(k, int) or k in KNOWN_KEYS else self.hash(k) for k in path)
         return text_of_path(path)
 
+    def sentence(self, sentence: str, quotes: Iterable[str]) -> str:
+        """An error's sentence on one line; with `redact` the pieces of it that quote a request as hashes."""
+        for quote in sorted(filter(None, quotes), key=len, reverse=True) if self.redact else ():
+            sentence = sentence.replace(quote, self.hash(quote))
+        return _one_line(sentence, 1000)
+
     def hash(self, text: str) -> str:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4, key=self.key).hexdigest()
         return f"#{digest} ({len(text):,} characters)"
+
+
+def _one_line(text: str, limit: int) -> str:
+    if len(text) > limit:
+        text = f"{text[: limit // 2]} […] {text[-limit // 2 :]}"
+    return "".join(map(_visible, text))
 
 
 def _visible(character: str) -> str:

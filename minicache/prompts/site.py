@@ -4,7 +4,6 @@ B is looked at as it would be with the causes found so far repaired: its request
 characters may be replaced by A's first `a_done`.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +11,10 @@ from typing import Any
 
 from minicache.core.errors import MinicacheError
 from minicache.prompts.earlier import Earlier
-from minicache.prompts.figures import common_prefix
+from minicache.prompts.figures import common_prefix, joined
 from minicache.prompts.prompt import Prompt, Source
 from minicache.prompts.spans import Span, first_letters, meet
-from minicache.prompts.values import Change, changes, said
+from minicache.prompts.values import Change, changes
 from minicache.text.origin import Field, Key, Origin, Path, Rendered, Value
 
 LOOK_AHEAD = 64  # runs in which the next text of the request is looked for
@@ -65,8 +64,8 @@ class Later:
         rest = self.prompt.text[self.b_done :]
         head = self.earlier.tokens_before(self.a_done)
         if head is None:
-            return [*self.prompt.lead, *self.prompt.encode(self.earlier.text[: self.a_done] + rest)]
-        return [*self.earlier.tokens[:head], *self.prompt.encode(rest)]
+            return joined(self.prompt.lead, self.prompt.encode(self.earlier.text[: self.a_done] + rest))
+        return joined(self.earlier.tokens[:head], self.prompt.encode(rest))
 
     def repaired(self, repair: Repair) -> "Later | None":
         """B after one more repair; `None` if an edit changes what was spliced before, or cannot be rendered."""
@@ -77,7 +76,7 @@ class Later:
             case Retoken(tokens):
                 return Later(self.earlier, Prompt(prompt.source, prompt.means, logged=tokens), self.a_done, self.b_done)
             case Edit(source):
-                edited = Prompt(source, prompt.means, lead=prompt.lead)
+                edited = prompt.edited(source)
                 try:
                     kept = edited.text.startswith(prompt.text[: self.b_done])
                 except MinicacheError:  # a template can refuse any conversation
@@ -182,18 +181,17 @@ class Site:
     @cached_property
     def said(self) -> tuple[list[int], list[int]]:
         """The messages of A and of B as numbers: two that say the same (see `said`) have the same."""
-        numbers: dict[str, int] = {}
-        a, b = (
-            [numbers.setdefault(json.dumps(said(message)), len(numbers)) for message in source.messages]
-            for source in (self.a, self.b)
-        )
+        a, b = (list(map(self.earlier.number_of, source.messages)) for source in (self.a, self.b))
         return a, b
 
-    @cached_property
-    def changes(self) -> list[Change]:
-        """What differs in the messages or tools around the divergence: that of its own fields first."""
-        found = [self._visible(change) for place in self._places() for change in self._changes_at(place)]
-        return sorted(found, key=lambda change: not any(_related(change.path, path) for path in self.paths))
+    def changes(self) -> Iterator[Change]:
+        """What differs in the messages and tools of the divergence, its own fields first; then in messages before."""
+        here = dict.fromkeys(path[:2] for path in self.paths if path[0] != "template_kwargs")
+        found = [self._visible(change) for place in here for change in self._changes_at(place)]
+        yield from sorted(found, key=lambda change: not any(_related(change.path, path) for path in self.paths))
+        indices = [path[1] for path in here if path[0] == "messages" and isinstance(path[1], int)]
+        for index in range(min(indices, default=0) - 1, -1, -1):
+            yield from map(self._visible, self._changes_at(("messages", index)))
 
     def _visible(self, change: Change) -> Change:
         """The change without what the tokenizer's normaliser hides before its first difference in tokens."""
@@ -205,14 +203,6 @@ class Site:
                     break
                 b = b[:start] + a[start:a_end] + b[b_end:]
         return Change(change.path, a, b)
-
-    def _places(self) -> Iterator[Path]:
-        """The messages and tools to look at: those of the divergence, then what comes before them."""
-        here = dict.fromkeys(path[:2] for path in self.paths if path[0] != "template_kwargs")
-        yield from here
-        indices = [path[1] for path in here if path[0] == "messages" and isinstance(path[1], int)]
-        for index in range(min(indices, default=0) - 1, -1, -1):
-            yield "messages", index
 
     def _changes_at(self, place: Path) -> Iterator[Change]:
         a: Any = self.a.payload.get(str(place[0]))

@@ -83,6 +83,17 @@ def changes(a: Any, b: Any, path: Path = ()) -> Iterator[Change]:
         yield Change(path, a, b)
 
 
+def edited_at(before: Any, after: Any, path: Path = ()) -> Change | None:
+    """The one value that `with_value` has changed in a payload, as deep down as one does: all others are shared."""
+    if type(before) is type(after) and isinstance(before, dict | list) and len(before) == len(after):
+        keys = range(len(before)) if isinstance(before, list) else list(before)
+        if isinstance(before, list) or keys == list(after):
+            apart = [key for key in keys if before[key] is not after[key]]
+            if len(apart) == 1:
+                return edited_at(before[apart[0]], after[apart[0]], (*path, apart[0]))
+    return Change(path, before, after) if path else None
+
+
 def list_of_keys(value: Any) -> Any:
     """The order of keys in `value`, all the way down: two equal objects can still be written differently."""
     if isinstance(value, Mapping):
@@ -99,6 +110,15 @@ def said(value: Any) -> Any:
     if isinstance(value, list):
         return [said(inner) for inner in value]
     return value
+
+
+def saying(value: Any) -> Any:
+    """What is said, in a form that can be hashed: equal for what is written alike, and only for that."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "{", *((key, saying(inner)) for key, inner in value.items() if key not in NOT_SAID)
+    return ("[", *map(saying, value)) if isinstance(value, list) else (repr(value),)
 
 
 def text_of_path(path: Path) -> str:

@@ -62,7 +62,8 @@ def check_content(messages: Sequence[Message]) -> None:
     """Every message says or calls something, when fields that are null have been dropped. Raises `BadMessage`."""
     for index, message in enumerate(messages):
         if "content" not in message and not message.get("tool_calls"):
-            raise BadMessage(f"message {index} (role {message['role']!r}) has no content")
+            role = repr(message["role"])
+            raise BadMessage(f"message {index} (role {role}) has no content", role)
 
 
 def check_tools(tools: Sequence[Any]) -> Sequence[Mapping[str, Any]]:

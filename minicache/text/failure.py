@@ -32,13 +32,14 @@ def explain(error: TemplateFailed, chat: Chat, failure: Callable[[Chat], str | N
         for suspect in suspects:
             if failure(_mend(chat, [other for other in suspects if other is not suspect])) is not None:
                 where = f"message {suspect.path[1]}: {_dotted(suspect.path[2:])}"
-                explained = TemplateFailed(f"{where} {suspect.complaint}: {suspect.fix} ({error})")
+                explained = TemplateFailed(f"{where} {suspect.complaint}: {suspect.fix} ({error})", *error.quotes)
                 explained.path, explained.fix = suspect.path, suspect.fix
                 return explained
     index = _first_failing(str(error), chat, failure)
     if index is None:
         return error
-    explained = TemplateFailed(f"{error}, at message {index} (role {str(chat.messages[index]['role'])!r})")
+    role = repr(str(chat.messages[index]["role"]))
+    explained = TemplateFailed(f"{error}, at message {index} (role {role})", *error.quotes, role)
     explained.path = ("messages", index)
     return explained
 
@@ -49,12 +50,16 @@ def _suspects(chat: Chat) -> Iterator[_Suspect]:
         if content is None:
             complaint = "is null, and this template needs text" if "content" in message else "is missing"
             yield _Suspect(("messages", index, "content"), complaint, "send an empty text", "")
-        elif not isinstance(content, str):
-            texts = [part.get("text", "") for part in content if isinstance(part, Mapping)]
+        elif isinstance(content, list | tuple):
+            texts = [str(part.get("text", "")) for part in content if isinstance(part, Mapping)]
             complaint = "is a list of parts, and this template needs text"
-            yield _Suspect(("messages", index, "content"), complaint, "send one text", "".join(texts))
-        for number, call in enumerate(message.get("tool_calls") or ()):
-            arguments = call.get("function", {}).get("arguments") if isinstance(call, Mapping) else None
+            only_text = all(isinstance(part, Mapping) and "text" in part for part in content)
+            fix = "send one text" if only_text else "name the template of a model that reads such parts"
+            yield _Suspect(("messages", index, "content"), complaint, fix, "".join(texts))
+        calls = message.get("tool_calls")
+        for number, call in enumerate(calls if isinstance(calls, list | tuple) else ()):
+            function = call.get("function") if isinstance(call, Mapping) else None
+            arguments = function.get("arguments") if isinstance(function, Mapping) else None
             if isinstance(arguments, str):
                 try:
                     mended = json.loads(arguments)

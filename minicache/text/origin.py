@@ -113,6 +113,17 @@ class Runs(Sequence[Run]):
     def __iter__(self) -> Iterator[Run]:
         return map(self.__getitem__, range(len(self)))
 
+    def resized(self, path: Path, old: int, new: int) -> "tuple[int, Runs] | None":
+        """These runs when the text at `path` has `new` characters and no longer `old` (neither is 0), and where it
+        begins; `None` unless it stands in one run, whole."""
+        own = [i for i, origin in enumerate(self._origins) if getattr(origin, "path", None) == path]
+        run = self[own[0]] if len(own) == 1 else None
+        if run is None or run.origin != Field(path, 0) or run.end - run.start != old:
+            return None
+        after = own[0] + 1
+        starts = self._starts[:after] + array(self._starts.typecode, (s + new - old for s in self._starts[after:]))
+        return run.start, Runs(starts, self._origins, self._end + new - old)
+
     def index_at(self, character: int) -> int:
         """The number of the run that holds a character of the text."""
         return bisect_right(self._starts, character) - 1

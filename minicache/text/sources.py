@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from textwrap import shorten
 
 from minicache.core.errors import MinicacheError
 from minicache.text.errors import TemplateFailed, TokenizerFailed
@@ -74,5 +75,5 @@ def _from_hub(name: str, needed: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES)))
     except Exception as error:  # the hub's, requests' and the system's errors have no common base
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = shorten(str(error), 200, placeholder=" …") or type(error).__name__
         raise TokenizerFailed(f"cannot fetch the {needed} of {name} from the Hugging Face hub: {reason}") from None

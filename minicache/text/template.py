@@ -50,7 +50,7 @@ class ChatTemplate:
         try:
             self._template = ChatEnvironment(now=now).from_string(source)
         except TemplateError as error:
-            raise TemplateFailed(f"the chat template does not parse: {_describe(error)}") from None
+            raise TemplateFailed("the chat template does not parse: {}{}".format(*_describe(error))) from None
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, now: Callable[[], datetime] = datetime.now) -> "ChatTemplate":
@@ -83,14 +83,14 @@ class ChatTemplate:
         try:
             return self._template.render({**self.special_tokens, **variables})
         except Exception as error:  # a template is a program: it can raise anything
-            raise TemplateFailed(f"the chat template failed: {_describe(error)}") from None
+            raise _failed(error) from None
 
     def run_with_origins(self, variables: Mapping[str, Any]) -> Rendered:
         """The same as `run` of the same values, placed (see `minicache.text.payload`); several times slower."""
         try:
             return render_with_origins(self._origin_template, {**self.special_tokens, **variables})
         except Exception as error:
-            raise TemplateFailed(f"the chat template failed: {_describe(error)}") from None
+            raise _failed(error) from None
 
     @cached_property
     def _origin_template(self) -> Template:
@@ -113,11 +113,17 @@ def _default_source(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _describe(error: Exception) -> str:
+def _failed(error: Exception) -> TemplateFailed:
+    """A template's own words may quote what it was given."""
+    words, where = _describe(error)
+    return TemplateFailed(f"the chat template failed: {words}{where}", words)
+
+
+def _describe(error: Exception) -> tuple[str, str]:
     """What went wrong, and on which line of the template if that is known."""
     line = getattr(error, "lineno", None)
     for frame, number in walk_tb(error.__traceback__):
         if frame.f_code.co_filename == _TEMPLATE_FILE:
             line = number
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if line is None else f"{text} (line {line})"
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words, "" if line is None else f" (line {line})"

@@ -39,10 +39,10 @@ class Traced(str):
     def __add__(self, other: str) -> str:
         if not isinstance(other, str) or isinstance(other, Markup):
             return NotImplemented  # an undefined value raises its own error, markup escapes the other side
-        return join_pieces((self, other))
+        return _sum(self, other)
 
     def __radd__(self, other: str) -> str:
-        return join_pieces((other, self)) if isinstance(other, str) else NotImplemented
+        return _sum(other, self) if isinstance(other, str) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> str:
         return join_pieces([self] * count.__index__()) if hasattr(count, "__index__") else NotImplemented
@@ -205,8 +205,12 @@ class Builder:
     def append(self, text: str) -> None:
         """Add text with the origins that it has."""
         self.parts.append(plain_text(text))  # its own lists of runs need not live as long
-        for length, origin in zip(*runs_of(text), strict=True):
-            self._run(length, origin)
+        lengths, origins = runs_of(text)
+        if lengths:
+            self._run(lengths[0], origins[0])
+        if len(lengths) > 1:  # the others are runs of their own already
+            self.lengths += lengths[1:]
+            self.origins += origins[1:]
 
     def finish(self) -> Traced:
         return _traced("".join(self.parts), self.lengths, self.origins)
@@ -225,6 +229,16 @@ def join_pieces(pieces: Iterable[str]) -> Traced:
     for piece in pieces:
         builder.append(piece)
     return builder.finish()
+
+
+def _sum(left: str, right: str) -> Traced:
+    """The same of two pieces, in less time: most of what templates do is to add texts."""
+    (lengths, origins), (more, others) = runs_of(left), runs_of(right)
+    if not lengths or not more:
+        return join_pieces((left, right))
+    if type(origins[-1]) is type(others[0]) and _continues(origins[-1], lengths[-1], others[0]):
+        lengths, more, others = [*lengths[:-1], lengths[-1] + more[0]], more[1:], others[1:]
+    return _traced(str.__add__(left, right), [*lengths, *more], [*origins, *others])
 
 
 def runs_of(text: str) -> tuple[list[int], list[Origin | None]]:
@@ -264,9 +278,9 @@ def mapped(source: str, text: str, character: Callable[[str], str] | None = None
 
 
 def _traced(text: str, lengths: list[int], origins: list[Origin | None]) -> Traced:
-    self = Traced(text, origins[0] if origins else None)
-    if len(origins) > 1:
-        self._runs = _Runs(lengths, origins)
+    self = str.__new__(Traced, text)
+    self._origin = origins[0] if origins else None
+    self._runs = _Runs(lengths, origins) if len(origins) > 1 else None
     return self
 
 

@@ -72,9 +72,11 @@ def _parts(index: int, message: Message, as_parts: bool) -> list[dict[str, Any]]
     content = message.get("content")
     parts: list[dict[str, Any]] = []
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else parts_of(index, message):
-        kind = part.get("type")
+        kind = part.get("type") if isinstance(part.get("type"), str) else repr(part.get("type"))
         if kind in _TEXTS:
             text = part.get(_TEXTS[kind])
+            if text is not None and not isinstance(text, str):
+                raise BadMessage(f"message {index}: a part of content has a text that is {type(text).__name__}")
             if message["role"] == "system" and kind == "text" and text is not None and text.startswith(_HEADER):
                 text = text.partition("\n")[2] or None
             if text is not None:
@@ -86,7 +88,7 @@ def _parts(index: int, message: Message, as_parts: bool) -> list[dict[str, Any]]
             parts.append({"type": kind, "name": name} if as_parts else {"type": "text", "text": name})
         else:
             reason = "what vLLM writes for it depends on the model" if kind in _MEDIA else "vLLM refuses it"
-            raise BadMessage(f"message {index}: content has a part of type {kind!r}: {reason}")
+            raise BadMessage(f"message {index}: content has a part of type {kind!r}: {reason}", repr(kind))
     return parts
 
 

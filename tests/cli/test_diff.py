@@ -1,9 +1,11 @@
 """`minicache diff`: what it prints, its exit status, and how it fails."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -102,7 +104,7 @@ NULL = say(SYS, "hi", {"role": "assistant", "content": None}, "and?")
     [
         ("", GOOD, [], "a.json is empty: give the JSON of a request"),
         ("{", GOOD, [], "a.json is not valid JSON"),
-        ({"request": GOOD}, GOOD, [], "a.json is no request that minicache knows (its keys: request)"),
+        ({"request": GOOD}, GOOD, [], "a.json is no request that minicache knows (its keys: 'request')"),
         ({**GOOD, "model": "x"}, {**GOOD, "model": "y"}, [], "caches of different models have nothing in common"),
         (NULL, GOOD, [], "a.json: message 2: content is null"),
         (GOOD, GOOD, ["--tokenizer", "none/such/there"], "unknown tokenizer 'none/such/there'"),
@@ -127,6 +129,63 @@ def test_wrong_input_is_one_sentence_and_nothing_is_written(a, b, options, sente
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def image(**more):
+    return {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image", **more}]}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "sentence"),
+    [
+        (
+            GOOD,
+            {"prompt": "Once"},
+            [],
+            "a.json is of the API OpenAI chat and {b} of completion: a chat and a prompt that",
+        ),
+        # The place in the body that was sent: its system prompt is no message.
+        ({"system": SYS, "messages": [image()]}, GOOD, [], "in the body that was sent it is messages[0].content"),
+        (say(None, image()), GOOD, [], "name the template of a model that reads such parts"),
+        (say(None, {"role": "user", "content": [{"type": ["text"]}]}), GOOD, ["--renderer", "vllm"], "part of type"),
+        (say(None, {"role": "user", "content": [{"type": "text", "text": 5}]}), GOOD, ["--renderer", "vllm"], "is int"),
+        (say(None, {"role": "user", "content": [{"type": "text", "text": 5}]}), GOOD, [], "send one text"),
+        (say(None, {"role": "user", "content": 0.5}), GOOD, ["--renderer", "vllm"], "content must be text or a list"),
+        (say(SYS, {"role": "user", "tool_calls": [{"function": 3}]}), GOOD, [], "content is missing"),
+        (say(SYS, {"role": "user", "tool_calls": True}), GOOD, [], "content is missing"),
+        ({**GOOD, "model": "\x1b[31mred"}, {**GOOD, "model": "m"}, [], "asks the model '\\x1b[31mred'"),
+        ({"\x1b[31mred" * 500: GOOD}, GOOD, [], "its keys: '\\x1b[31mred"),
+    ],
+)
+def test_what_no_template_can_take_is_one_short_sentence(a, b, options, sentence, tmp_path, capsys):
+    names = write(tmp_path, "a.json", a), write(tmp_path, "b.json", b)
+    assert call(*names, *options) == 2
+    err = capsys.readouterr().err
+    assert sentence.format(b=names[1]) in err
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+    assert len(err) < 2000
+
+
+def test_a_line_of_a_log_ends_where_its_json_does(tmp_path, capsys):
+    """A text may hold U+2028 and other ends of lines as they are; a line may end in a carriage return."""
+    texts = ["one\u2028\x85two", "one\u2028\x85three"]
+    log = write(tmp_path, "log.jsonl", "\r\n\n".join(json.dumps(say(None, text), ensure_ascii=False) for text in texts))
+    assert call(log, 1, 3) == 1
+    assert "messages[0].content, character 6" in capsys.readouterr().out
+
+
+def test_an_answer_that_looks_like_the_name_of_a_file_is_remarked_on(tmp_path, capsys):
+    a = write(tmp_path, "a.json", GOOD)
+    for answer, remarked in ((tmp_path / "answer.txt", True), ("It is in a/b.", False), ("yes", False)):
+        assert call(a, a, "--generated", answer) == 0
+        assert ("--generated is taken for the text itself" in capsys.readouterr().err) == remarked
+
+
+def test_a_log_given_as_a_request_is_told_how_to_be_given(tmp_path, capsys):
+    log = write(tmp_path, "log.jsonl", f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}\n")
+    assert call(log, log) == 2
+    assert "log.jsonl has a request on each line: give it once, and" in capsys.readouterr().err
+
+
 def test_binary_rubbish(tmp_path, capsys):
     file = tmp_path / "a.json"
     file.write_bytes(bytes(range(256)))
@@ -139,6 +198,44 @@ def test_how_many_names(tmp_path, capsys):
     assert "give two JSON files, or a JSON Lines file and two line numbers or ids" in capsys.readouterr().err
     assert call("a", "b", "--prefill-speed", "-3") == 2
     assert "give a number above 0, not -3" in capsys.readouterr().err
+
+
+def run(*args, **more):
+    return subprocess.run([sys.executable, "-m", "minicache", "diff", *map(str, args)], text=True, **more)
+
+
+def test_what_stdout_cannot_take(tmp_path):
+    """Letters that its encoding lacks, half a surrogate pair, a disk that is full, a reader that is gone."""
+    half = write(tmp_path, "half.json", json.dumps(say(None, "é \ud800 97bd6f0c")))
+    other = write(tmp_path, "other.json", json.dumps(say(None, "é \ud800 24c2d9ee", "x", "y")))
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        plain, as_json = (
+            run(half, other, *more, env=environment, capture_output=True, encoding=encoding)
+            for more in ([], ["--json"])
+        )
+        assert (plain.returncode, plain.stderr) == (1, "")
+        assert ("■╳" if encoding == "utf-8" else "#X") in plain.stdout
+        assert json.loads(as_json.stdout)["context"][0].endswith("é \ud800 ")
+    if Path("/dev/full").exists():
+        with open("/dev/full", "w") as full:
+            failed = run(half, other, stdout=full, stderr=subprocess.PIPE)
+        assert failed.returncode == 2
+        assert failed.stderr.startswith("minicache: the report cannot be written: ")
+        assert failed.stderr.count("\n") == 1
+    for pair, status in (((half, half), 0), ((half, other), 1)):
+        read, written = os.pipe()
+        os.close(read)
+        gone = run(*pair, stdout=written, stderr=subprocess.PIPE)
+        os.close(written)
+        assert (gone.returncode, gone.stderr) == (status, "")
+
+
+def test_the_help_tells_what_each_exit_status_means(capsys):
+    assert call("--help") == 0
+    out = capsys.readouterr().out
+    for line in ("  Exit status:", "    0  nothing is lost", "    1  something is lost", "    2  it could not be told"):
+        assert f"\n{line}" in out
 
 
 WITHOUT = """
@@ -166,5 +263,5 @@ def test_4000_tokens_in_bytes_take_well_under_a_second_and_no_library(tmp_path):
     assert run.returncode == 1, run.stderr
     assert run.stderr == ""
     assert "nonce" in run.stdout
-    assert int(run.stdout.split("(of ")[1].split()[0].replace(",", "")) > 4000
+    assert int(run.stdout.split("  of ")[1].split()[0].replace(",", "")) > 4000
     assert min(seconds) < 1  # of processor time, which other work on the machine draws out, too

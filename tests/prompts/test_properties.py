@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from minicache.prompts.examine import examine
 from minicache.prompts.figures import Cached, by_formula, common_prefix
 from minicache.prompts.kinds import Kind, Layer
-from minicache.prompts.prompt import Means
+from minicache.prompts.prompt import Means, Prompt, Source
 from minicache.prompts.values import value_at
 from tests.prompts.cases import say, tool
 from tests.prompts.diffs import diff_of, logged, means
@@ -70,6 +70,20 @@ def injected(draw, conversation):
     letter = draw(st.sampled_from([letter for letter in "QZ#" if letter != text[offset]]))
     body["messages"][index]["content"] = text[:offset] + letter + text[offset + 1 :]
     return body, ("messages", index, "content"), offset
+
+
+@given(st.data(), conversations(), st.sampled_from(sorted(TEMPLATES)))
+def test_origins_that_an_edit_leaves_alone_are_those_of_a_new_rendering(data, conversation, template):
+    """What is carried over is only faster; some templates write a text twice, trimmed or as JSON."""
+    using = means(template)
+    body, path, _ = data.draw(injected(conversation))
+    source, edited = (Source(logged(each).body.payload) for each in (conversation, body))
+    text = data.draw(st.sampled_from([value_at(edited.payload, path), " ", "", "other\ntext "]))
+    before = Prompt(source, using)
+    _ = before.rendered
+    after = before.edited(source.with_value(path, text))
+    assert list(after.rendered.runs) == list(using.rendered(after.source).runs)
+    assert after.rendered.text == after.text
 
 
 @given(st.data(), conversations(), APPENDED)

@@ -4,15 +4,16 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from minicache.prompts.examine import examine
 from minicache.prompts.html import page
-from minicache.prompts.report import Costs, lines
+from minicache.prompts.report import Costs, character, lines
 from minicache.prompts.report_json import to_json
-from minicache.prompts.ribbon import State, drawn, states
+from minicache.prompts.ribbon import State, drawn, num_blocks, state
 from minicache.prompts.shown import Shown
 from tests.prompts.cases import CASES, SYS, say, tool
 from tests.prompts.diffs import examined, logged, means
@@ -35,11 +36,16 @@ def hostile_pair():
 def test_the_report_in_full():
     report = "\n".join(lines(case("C01c"), Costs(speed=1000, price=3.0, cached_price=0.3), PLAIN))
     assert report.startswith(
-        "First differing token: 39 (of 304 that A left in the cache and 373 of B's prompt)\n"
-        "Reusable blocks: 2 of 19 (block size 16): 32 tokens with vLLM, 39 with SGLang (page 1)\n\n"
+        "First differing token: 39, counted from 0 (character 39 of both texts)\n"
+        "  of 304 tokens that A left in the cache and 373 of B's prompt\n"
+        "Reusable blocks: 2 of 19 whole blocks (block size 16)\n"
+        "  32 tokens with vLLM, 39 with SGLang (page 1)\n\n"
         "  before  tem\\nclient-tag: v=2.1.7.\n  A       97b; tag=97bd6;\\nYo\n  B       24c; tag=24c2d;\\nYo\n"
     )
-    assert "  A  ■■╳▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  19 blocks\n  B  ■■╳▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒░░░░░  24 blocks\n" in report
+    assert (
+        "  A  ■■╳▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒\n     19 blocks\n"
+        "  B  ■■╳▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒░░░░░\n     24 blocks, the last with 5 of 16 tokens\n"
+    ) in report
     assert "Cause 1 of 2: nonce" in report
     assert (
         "  where   messages[0].content, character 20\n  A       97b\n  B       24c\n  also    97bd6  →  24c2d\n"
@@ -62,6 +68,17 @@ def test_the_report_in_full():
 )
 def test_verdicts_in_a_sentence(name, sentence):
     assert sentence in list(lines(case(name), FREE, PLAIN))[-1]
+
+
+@pytest.mark.parametrize(("name", "words"), [("C07", "entry 1"), ("C27", "entry 0"), ("C06", "character 0")])
+def test_an_offset_says_what_it_counts(name, words):
+    report = "\n".join(lines(case(name), FREE, PLAIN))
+    assert re.search(rf"  where   tools\S*, {words}\n", report)
+
+
+def test_a_text_that_a_normaliser_hides_has_two_places():
+    diff = replace(case("C01c").diff, characters=(41, 40))
+    assert character(diff) == "character 41 of A's text and 40 of B's"
 
 
 def test_the_requests_of_a_template_cause_are_said_to_be_a_mere_append():
@@ -147,12 +164,14 @@ def test_a_long_text_is_cut_on_one_line():
 
 def test_every_block_has_a_state():
     diff = case("C01c").diff
-    assert states(diff, diff.b_tokens) == [
+    assert [state(diff, block) for block in range(num_blocks(diff, diff.b_tokens))] == [
         *[State.reused] * 2, State.parted, *[State.lost] * 16, *[State.computed] * 5,
     ]  # fmt: skip
-    many = [State.reused] * 750 + [State.parted] + [State.lost] * 249
-    assert drawn(many, 10) == "■■■■■■■╳▒▒"
-    assert drawn([], 10) == ""
+    assert drawn(diff, diff.b_tokens, 24) == "■■╳" + "▒" * 16 + "░" * 5
+    assert drawn(diff, diff.b_tokens, 6) == "╳▒▒▒▒░"  # of four blocks the first counts, but for the one that parts
+    assert drawn(diff, 16 * 2, 6) == "■■"  # the difference is beyond its end
+    assert drawn(diff, 0, 10) == ""
+    assert "╳" not in drawn(case("C24").diff, 166)
 
 
 class Texts(HTMLParser):

@@ -191,7 +191,7 @@ def test_a_pair_of_a_log_by_line_and_by_id(tmp_path):
         (b"{", "is not valid JSON"),
         (b"[" * 100_000, "is not valid JSON: it is nested too deeply"),
         (b"[1]", "holds a list, not a request"),
-        (b'{"request": {"messages": []}}', r"is no request that minicache knows \(its keys: request\)"),
+        (b'{"request": {"messages": []}}', r"is no request that minicache knows \(its keys: 'request'\)"),
         (b'{"body": []}', "body must be an object"),
         (b'{"messages": []}', "messages is empty"),
         (b'{"messages": {}}', "messages must be a list"),

@@ -67,8 +67,8 @@ class ComposedBytes(PlainByteTokenizer):
 
     normalizer = "NFC"
 
-    def encode(self, text: str) -> list[int]:
-        return super().encode(unicodedata.normalize("NFC", text))
+    def encode_to_bytes(self, text: str) -> bytes:
+        return super().encode_to_bytes(unicodedata.normalize("NFC", text))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
         """Characters are composed one by one here: a letter and the mark after it stand for the letter's tokens."""
