@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import App, SystemCommand
+from textual.binding import Binding
 from textual.events import Resize
 from textual.screen import Screen
 
 from .comparison import Comparison
-from .keys import INTERRUPT, KEYS
+from .keys import INTERRUPT, KEYS, key_of, keys_in_use, typed
+from .panels.line import ascii_only
 from .player import Player
 from .theme import MINICACHE_DARK, MINICACHE_LIGHT, variables
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
 INTERRUPTED = 130  # exit status, as of a shell's
+ARROWS = (("→", "right"), ("←", "left"), ("↑", "up"), ("↓", "down"))  # in plain ASCII
 
 
 class MinicacheApp(App[None]):
@@ -38,7 +41,7 @@ class MinicacheApp(App[None]):
     CSS = """
     .dialog {
         width: 90%; max-width: 96; height: auto; max-height: 90%;
-        background: $surface; border: round $mc-focus; padding: 0 2;
+        background: $surface; border: round $mc-focus; padding: 0 2; scrollbar-size: 0 0;
     }
     Ask, Menu { align: center middle; background: $background 60%; }
     TooSmall { align: center middle; background: $background; }
@@ -46,9 +49,9 @@ class MinicacheApp(App[None]):
     .dialog-title { text-style: bold; color: $mc-text; }
     .dialog-hint { color: $mc-quiet; }
     .dialog-error { color: $mc-evicted; height: auto; }
-    .dialog OptionList { border: none; height: auto; max-height: 16; background: $surface; padding: 0; }
+    .dialog OptionList { border: none; height: auto; max-height: 60vh; background: $surface; padding: 0; }
     .dialog Input { border: none; background: $background; margin: 1 0; padding: 0 1; height: 1; }
-    HelpPanel { width: 44; }
+    .-ascii .dialog, .-ascii #page { border: ascii $mc-focus; }
     ToastRack { align: right top; }
     Toast { background: $surface; }
     """
@@ -74,14 +77,24 @@ class MinicacheApp(App[None]):
             self.animation_level = "none"
         self.set_class(ascii, "-ascii")
         self.set_keymap(dict(keymap or {}))
-        self._opened, self._live, self._ascii = opened, live, ascii
+        self.keys_in_use = keys_in_use(keymap or {})
+        self._opened, self._live = opened, live
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme.dark)
 
-    def get_key_display(self, binding: object) -> str:
-        shown = super().get_key_display(binding)  # type: ignore[arg-type]
-        return shown.replace("→", "right").replace("←", "left") if self._ascii else shown
+    def get_key_display(self, binding: Binding) -> str:
+        return self.plain(typed(binding.key))
+
+    @property
+    def ascii(self) -> bool:
+        return self.has_class("-ascii")
+
+    def plain(self, text: str) -> str:
+        """Text of ours as this terminal can show it."""
+        for sign, name in ARROWS if self.ascii else ():
+            text = text.replace(sign, name)
+        return ascii_only(text) if self.ascii else text
 
     def on_mount(self) -> None:
         from .screens.chooser import Chooser
@@ -99,6 +112,7 @@ class MinicacheApp(App[None]):
         gc.unfreeze()
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*gc.get_threshold()[:2], 1000)  # hardly ever all that is new since: it takes a long frame
 
     # Screens
 
@@ -108,12 +122,18 @@ class MinicacheApp(App[None]):
         self.push_screen(Stage(playable, live))
         self._keep_what_is_loaded()
 
-    def open_fork(self, branch: Player) -> None:
-        """Show a fork on top of its original."""
+    def open_fork(self, branch: Player, words: str, seconds: float = 4) -> None:
+        """Show a fork on top of its original, and say for some seconds what it is."""
         self.open_stage(branch)
-        changes = branch.timeline.changes
-        what = changes[-1][1].describe() if changes else "nothing is different"
-        self.notify(f"A fork: {what}. m compares the two, escape goes back.", timeout=3, markup=False)
+        compare, leave = key_of(self, "compare"), key_of(self, "leave")
+        self.notify(f"{words} {compare} compares the two, {leave} goes back.", timeout=seconds, markup=False)
+
+    def open_comparison(self, comparison: Comparison, narrow: bool) -> None:
+        """Two runs in lock-step; in a `narrow` terminal one side is seen at a time."""
+        self.open_stage(comparison)
+        if narrow:
+            left, right = comparison.labels
+            self.notify(f"1 shows {left}, 2 shows {right}.", timeout=4, markup=False)
 
     def leave_stage(self) -> None:
         """Back to what is below: the original, or the chooser."""
@@ -137,11 +157,12 @@ class MinicacheApp(App[None]):
 
     # What keys and the palette do everywhere
 
-    def action_toggle_help(self) -> None:
-        if self.screen.query("HelpPanel"):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+    def open_help(self) -> None:
+        """About what has the focus, else about the screen."""
+        from .screens.help import Help
+
+        screen = self.screen
+        self.push_screen(Help((screen.focused and screen.focused.HELP) or screen.HELP or ""))
 
     def action_toggle_theme(self) -> None:
         self.theme = "minicache-light" if self.current_theme.dark else "minicache-dark"
@@ -160,15 +181,16 @@ class MinicacheApp(App[None]):
         except OSError as error:
             self.notify(f"{path} cannot be written: {error.strerror}", severity="error", markup=False)
         else:
-            link = "" if player.parent else f"\nThis place again: {player.permalink}"
+            link = f"\nThis place again: {player.permalink}" if player.permalink else ""
             self.notify(f"Saved {path}{link}", markup=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         from .screens.stage import Stage
 
         for command in super().get_system_commands(screen):
-            if command.title not in ("Screenshot", "Maximize", "Minimize"):
+            if command.title not in ("Screenshot", "Maximize", "Minimize", "Keys"):
                 yield command
         if isinstance(screen, Stage):
             for key in KEYS:
-                yield SystemCommand(key.what, f"Key: {key.keys.split(',')[0]}", getattr(screen, f"action_{key.action}"))
+                names = self.plain(" ".join(self.keys_in_use[key.action])) or "none"
+                yield SystemCommand(key.what, f"Key: {names}", getattr(screen, f"action_{key.action}"))

@@ -8,14 +8,15 @@ What is new goes before what it is, until the next step begins or the block is g
 # ruff: noqa: N802 - a handler carries the name of its event type
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from minicache.core import events as ev
 from minicache.core.block_pool import NULL_BLOCK
 from minicache.core.views import EngineView
 
-from .signs import MEANINGS, Sign
+from .signs import MEANINGS, NEWS, Sign
 
 CODES: tuple[Sign, ...] = tuple(Sign)  # what a code stands for
 CODE = {sign: code for code, sign in enumerate(CODES)}
@@ -37,28 +38,22 @@ class Cells:
 
     def __init__(self, view: EngineView) -> None:
         self.view = view
-        self.codes = bytearray(view.num_blocks)
         self._holders = array("I", bytes(4 * view.num_blocks))
         self._findable = bytearray(view.num_blocks)
         self._news = bytearray(view.num_blocks)  # a code; 0 is none
         self._fresh: set[int] = set()  # blocks with news
-        self._totals = [view.num_blocks, 0, 0, 0]  # by what they are
         self._touched: dict[int, tuple[int, int]] = {}
-        self.codes[NULL_BLOCK] = CODE[Sign.NULL]
         for table in view.tables.values():
             for block in table:
                 if block not in view.free:  # a duplicate that is freed stays in its table for one event more
                     self._holders[block] += 1
-        for block in view.hashes:
+        for block in chain(view.hashes, *(node.blocks for node in view.nodes.values())):
             self._findable[block] = True
-        for node in view.nodes.values():
-            for block in node.blocks:
-                self._findable[block] = True
-        for block in range(1, view.num_blocks):
-            if self._holders[block] or self._findable[block]:
-                self._totals[EMPTY] -= 1
-                self._totals[self._what(block)] += 1
-                self.codes[block] = self._what(block)
+        self.codes = self._findable.translate(bytes([EMPTY, FINDABLE]).ljust(256))
+        for block in set(chain.from_iterable(view.tables.values())):
+            self.codes[block] = self._what(block)
+        self._totals = [self.codes.count(code) for code in (EMPTY, FINDABLE, USED, SHARED)]  # the null block as empty
+        self.codes[NULL_BLOCK] = CODE[Sign.NULL]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -70,8 +65,17 @@ class Cells:
         """By how many requests the block is held."""
         return self._holders[block]
 
-    def holds_findable(self, block: int) -> bool:
-        return bool(self._findable[block])
+    def findable(self, blocks: Iterable[int]) -> bytes:
+        """Of each block 1 if what it holds can be found, else 0."""
+        return bytes(map(self._findable.__getitem__, blocks))
+
+    def of_several(self, blocks: Sequence[int]) -> tuple[Sign, int]:
+        """What stands for several blocks: news before anything else, the most held of the rest; and by how many."""
+        if len(blocks) == 1:
+            return self[blocks[0]], self._holders[blocks[0]]
+        signs = {self[block] for block in blocks}
+        sharers = max((self._holders[block] for block in blocks), default=0)
+        return next((sign for sign in (*NEWS, Sign.SHARED, Sign.USED) if sign in signs), Sign.FINDABLE), sharers
 
     def counts(self) -> Counts:
         empty, findable, used, shared = self._totals

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicache.core.errors import MinicacheError
+from minicache.core.events import RequestAdmitted
 from minicache.sim.fork import Change, EditPrompt, InjectRequest, SetBlockSize, SetPolicy, ShrinkPool
 from minicache.sim.library import read_value
 from minicache.sim.rerun import scenario_of
@@ -40,7 +41,8 @@ class Together:
 class Ask:
     """One kind of change: what the menu says, what to type, what stands there at first, and how it is read.
 
-    `suggest` gives None where nothing need be typed. `from_start`: the fork had best begin at the beginning.
+    `suggest` gives None where nothing need be typed; `edit`: what it gives is there to be edited. `from_start`: the
+    fork had best begin at the beginning.
     """
 
     title: str
@@ -48,6 +50,7 @@ class Ask:
     suggest: Callable[[Timeline, int], str | None]
     read: Callable[[Timeline, int, str], Change | None]
     from_start: bool = False
+    edit: bool = False
 
 
 def scenario_behind(timeline: Timeline) -> Scenario:
@@ -92,10 +95,12 @@ def _prompt_line(timeline: Timeline, place: int) -> str:
 
 
 def _edit_prompt(timeline: Timeline, place: int, line: str) -> Change:
-    request, colon, text = line.partition(":")
-    if not colon:
+    line = line.lstrip()
+    known = [spec.id for spec in scenario_behind(timeline).requests if line.startswith(f"{spec.id}:")]
+    request = max(known, key=len) if known else line.partition(":")[0]  # an id may have a colon in it
+    if not line.startswith(f"{request}:"):
         raise CannotAsk("write the request, a colon and its prompt: r2: You are a support bot. | [tools 64]")
-    return EditPrompt(request.strip(), read_prompt(text.removeprefix(" ")))
+    return EditPrompt(request.strip(), read_prompt(line[len(request) + 1 :].removeprefix(" ")))
 
 
 def read_policy(line: str) -> dict[str, Any]:
@@ -118,6 +123,31 @@ def _number(line: str, what: str) -> int:
         raise CannotAsk(f"{line!r} is no number: write {what}") from None
 
 
+def between(player: Player) -> str:
+    """Where a fork begins: a step is never cut in two."""
+    after = player.timeline.completed_steps(player.place)
+    if not after:
+        return "before step 1"
+    return f"after step {after}" if after == player.num_steps else f"between step {after} and step {after + 1}"
+
+
+def outcome(branch: Player) -> str:
+    """What becomes of the request that was sent into this fork."""
+    timeline = branch.timeline
+    after, change = timeline.changes[-1]
+    assert isinstance(change, InjectRequest)
+    id, marks = change.spec.id, branch.index.requests.get(change.spec.id)
+    where = f"{id} comes in after step {after}" if after else f"{id} comes in before step 1"
+    if marks is None:
+        return f"{where} and is refused."
+    if not marks.admissions:
+        return f"{where} and is never admitted."
+    event = timeline.events[marks.admissions[0]]
+    assert isinstance(event, RequestAdmitted)
+    tokens = len(timeline.events[marks.arrival].tokens)  # type: ignore[attr-defined]
+    return f"{where}. Admitted in step {event.step}, it hits {event.num_cached_tokens:,} of its {tokens:,} tokens."
+
+
 ASKS: Sequence[Ask] = (
     Ask(
         "Move what comes first in each prompt behind what comes next",
@@ -131,6 +161,7 @@ ASKS: Sequence[Ask] = (
         "REQUEST: PART | PART …  A part is text, [name COUNT] for a text of that length, or [answer of REQUEST].",
         _prompt_line,
         _edit_prompt,
+        edit=True,
     ),
     Ask(
         "Another policy",

@@ -1,5 +1,6 @@
-"""`minicache tui`: watch a prefix cache at work, one step at a time, forward and back."""
+"""`minicache tui`: watch a prefix cache at work, event by event, forward and back."""
 
+import os
 import re
 import sys
 from enum import StrEnum
@@ -78,7 +79,7 @@ def tui(
     ] = False,
     keys: Annotated[bool, typer.Option("--keys", help="List the keys and where to change them, and exit.")] = False,
 ) -> None:
-    """Watch a prefix cache at work, one step at a time, forward and back."""
+    """Watch a prefix cache at work, event by event, forward and back."""
     if keys:
         _print_keys()
         return
@@ -116,13 +117,14 @@ def keymap_path() -> Path:
 
 
 def _print_keys() -> None:
-    from .keys import KEYS
+    from .keys import KEYS, keys_in_use, read_keymap
 
-    width = max(len(key.action) for key in KEYS) + 2
-    shown = max(len(key.keys) for key in KEYS) + 2
+    keys = {action: " ".join(names) for action, names in keys_in_use(read_keymap(keymap_path())).items()}
+    width = max(map(len, keys)) + 2
+    shown = max(map(len, keys.values())) + 2
     for key in KEYS:
-        print(f"{key.action.ljust(width)}{key.keys.ljust(shown)}{key.what}")
-    print(f'\nOther keys: write lines such as step = "l,right" below [keys] in {keymap_path()}')
+        print(f"{key.action.ljust(width)}{keys[key.action].ljust(shown)}{key.what}")
+    print(f'\nOther keys: write lines such as forward = "l,→" below [keys] in {keymap_path()}')
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -134,8 +136,6 @@ def _size(text: str) -> tuple[int, int]:
 
 def _require_terminal() -> None:
     """Raise `CannotStart` where there is no terminal, or one in which nobody could read anything."""
-    import shutil
-
     from .app import MIN_HEIGHT, MIN_WIDTH
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -143,7 +143,9 @@ def _require_terminal() -> None:
             "minicache tui needs a terminal: `minicache sim run SCENARIO --plain` tells the same in text, and "
             "--svg FILE saves a picture"
         )
-    size = shutil.get_terminal_size()
+    for name in ("COLUMNS", "LINES"):  # what a shell exported once; Textual would believe it
+        os.environ.pop(name, None)
+    size = os.get_terminal_size(sys.stdout.fileno())
     if size.columns < MIN_WIDTH or size.lines < MIN_HEIGHT:
         raise CannotStart(
             f"the terminal has {size.columns}×{size.lines} characters: make it at least {MIN_WIDTH}×{MIN_HEIGHT}, or "

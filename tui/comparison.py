@@ -23,29 +23,29 @@ from minicache.sim.scenario import Kind, Scenario
 from minicache.sim.timeline import Timeline
 
 from .beats import Run
-from .playable import Clockwork
+from .playable import Plays
 from .player import Player
 
 SHORT = {"hash": "hash chain", "radix": "radix tree"}
 
 
-class Comparison:
+class Comparison(Plays):
     """`left` and `right` at the same scheduler step. Moves are those of a player; places are the left one's."""
 
     def __init__(
         self, left: Player, right: Player, labels: tuple[str, str], names: Mapping[Kind, str] | None = None
     ) -> None:
+        super().__init__()
         self.left = left
         self.right = right
+        left.clockwork = right.clockwork = self.clockwork
         self.labels = labels
         self._names = names or dict(zip(("hash", "radix"), labels, strict=True))
         self._frames = list(frames(left, right))
         self._lefts = array("q", [places[0] for places in self._frames])
         self._rights = array("q", [places[1] for places in self._frames])
         self._steps = array("q", [self._step_of(places) for places in self._frames])
-        self._clockwork = Clockwork()
         self.frame = 0
-        self.version = 0
         self._go(self._frame_at(left.place))
 
     @classmethod
@@ -227,32 +227,12 @@ class Comparison:
 
     # Playing
 
-    @property
-    def playing(self) -> bool:
-        return self._clockwork.playing
-
-    @playing.setter
-    def playing(self, playing: bool) -> None:
-        self._clockwork.playing = playing
-        self.left.playing = self.right.playing = playing
-        self.version += 1
-
-    @property
-    def speed(self) -> int:
-        return self._clockwork.speed
-
-    @speed.setter
-    def speed(self, speed: int) -> None:
-        self._clockwork.speed = speed
-        self.left.speed = self.right.speed = speed
-        self.version += 1
-
     def advance(self, seconds: float) -> bool:
         """While playing: take the frames that are due. Stops at a breakpoint of either side and at the end."""
         if not self.playing:
             return False
         before = self.frame
-        for _ in range(self._clockwork.beats(seconds)):
+        for _ in range(self.clockwork.beats(seconds)):
             places = self._frames[self.frame]
             self.step()
             if self.at_end or self._met_breakpoint(places):

@@ -3,15 +3,17 @@
 A file `keys.toml` in the configuration folder gives actions other keys:
 
     [keys]
-    step = "l,right"
-    back = "h,left"
+    forward = "l,→"
+    back = "h,←"
 """
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from textual.binding import Binding
+from textual.keys import KEY_DISPLAY_ALIASES, format_key
 
 from minicache.core.errors import MinicacheError
 from minicache.sim.toml_table import suggestion
@@ -23,7 +25,8 @@ class BadKeys(MinicacheError):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`action` is its name in a key map; `footer` is the word in the footer, empty where there is no room for it."""
+    """`action` is its name in a key map; `keys` are Textual's names with commas between; `footer` is the word in the
+    footer, empty where there is no room for it."""
 
     action: str
     keys: str
@@ -31,43 +34,65 @@ class Key:
     footer: str = ""
 
 
-KEYS = (
-    Key("step", "right,n", "To the next thing that happens", "step"),
-    Key("back", "left,p", "Back to what happened before", "back"),
-    Key("play", "space", "Play, or pause", "play"),
-    Key("fork", "f", "Fork: what if something were different?", "what if"),
-    Key("compare", "m", "Compare two caches, two policies, or a fork with its original, step by step", "compare"),
-    Key("help", "question_mark,f1", "Help for what has the focus", "help"),
-    Key("add_breakpoint", "b", "Breakpoints: stop at an event, a request, a block, a hash or a hit rate"),
-    Key("faster", "plus,equals_sign", "Play twice as fast"),
-    Key("slower", "minus", "Play half as fast"),
-    Key("next_step", "pagedown", "To the next scheduler step"),
-    Key("previous_step", "pageup", "To the scheduler step before"),
-    Key("next_event", "full_stop", "One event forward, also where nothing is to be seen"),
-    Key("previous_event", "comma", "One event back"),
-    Key("next_request", "shift+right", "To where the next request arrives"),
-    Key("previous_request", "shift+left", "Back to where a request arrived"),
-    Key("next_alike", "right_square_bracket", "To the next event of the same kind"),
-    Key("previous_alike", "left_square_bracket", "Back to the last event of the same kind"),
-    Key("start", "home", "To the beginning"),
-    Key("end", "end", "To the end"),
-    Key("next_hit", "H", "To the next hit"),
-    Key("next_miss", "M", "To the next miss"),
-    Key("next_evict", "E", "To the next eviction"),
-    Key("next_preempt", "P", "To the next preemption"),
-    Key("resume", "c", "On to the next breakpoint"),
-    Key("reverse", "C", "Back to the last breakpoint"),
-    Key("run_to_cursor", "t", "To the event that is selected"),
-    Key("go_to", "g", "Go to a step, an event or a request"),
-    Key("find", "slash", "Find a block, a hash, a request or a piece of a prompt"),
-    Key("inject", "i", "Send a request of your own"),
-    Key("picture", "f8", "Save a picture of the screen (SVG)"),
-    Key("theme", "d", "Dark or light"),
-    Key("leave", "escape", "Close what is open; leave a fork or a comparison; back to the chooser"),
-    Key("quit", "q", "Quit"),
+# A step is the scheduler's; what the arrow keys do is to go forward and back.
+GROUPS: Mapping[str, tuple[Key, ...]] = {
+    "Through the run": (
+        Key("forward", "right,n", "Forward to the next thing that happens", "next"),
+        Key("back", "left,p", "Back to what happened before", "back"),
+        Key("play", "space", "Play, or pause", "play"),
+        Key("faster", "plus,equals_sign", "Play twice as fast"),
+        Key("slower", "minus", "Play half as fast"),
+        Key("next_step", "pagedown", "To the end of this step of the scheduler, then of the next"),
+        Key("previous_step", "pageup", "Back to the end of the step before"),
+        Key("next_event", "full_stop", "One event forward, also where nothing is to be seen"),
+        Key("previous_event", "comma", "One event back"),
+        Key("start", "home", "To the beginning"),
+        Key("end", "end", "To the end"),
+        Key("go_to", "g", "Go to a step, an event or a request"),
+    ),
+    "To what happens": (
+        Key("next_hit", "H", "To the next hit"),
+        Key("next_miss", "M", "To the next miss"),
+        Key("next_evict", "E", "To the next eviction"),
+        Key("next_preempt", "P", "To the next preemption"),
+        Key("next_request", "shift+right", "To where the next request arrives"),
+        Key("previous_request", "shift+left", "Back to where a request arrived"),
+        Key("next_alike", "right_square_bracket", "To the next event of the same kind"),
+        Key("previous_alike", "left_square_bracket", "Back to the last event of the same kind"),
+        Key("add_breakpoint", "b", "Breakpoints: stop at a kind of event, a request, a block, a hash or a hit rate"),
+        Key("resume", "c", "On to the next breakpoint"),
+        Key("reverse", "C", "Back to the last breakpoint"),
+        Key("run_to_cursor", "t", "To the event that is selected"),
+    ),
+    "What if": (
+        Key("fork", "f", "Fork: what if something were different?", "what if"),
+        Key("inject", "i", "Send a request of your own, between two steps"),
+        Key("compare", "m", "Compare two caches, two policies, or a fork with its original, in lock-step", "compare"),
+    ),
+    "On the screen": (
+        Key("zoom", "z", "A pool larger than its panel: overview, or single blocks"),
+        Key("find", "slash", "Find a block, a hash, a request or a piece of a prompt"),
+        Key("help", "question_mark,f1", "Help: what has the focus, the signs, all keys", "help"),
+        Key("theme", "d", "Dark or light"),
+        Key("picture", "f8", "Save a picture of the screen (SVG)"),
+        Key("leave", "escape", "Close what is open; leave a fork or a comparison; back to the chooser"),
+        Key("quit", "q", "Quit"),
+    ),
+}
+KEYS = tuple(key for group in GROUPS.values() for key in group)
+# What a key map cannot change: (as typed, what it does).
+FIXED = (
+    ("1 2 3 4", "The pool, the requests, the hash chain or radix tree, the eviction order"),
+    ("tab", "To the next panel; shift+tab goes to the one before"),
+    ("↑ ↓", "Move in the panel with the focus, ← → too where its cursor goes sideways; else scroll Explain"),
+    ("enter", "Explain what is under the cursor"),
+    ("ctrl+p", "All commands, to search"),
+    ("ctrl+c", "Quit at once, from everywhere"),
 )
 # Ctrl-C leaves at once from everywhere, mid-animation and in a dialog too, with the exit status of an interrupt.
 INTERRUPT = Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True, system=True)
+_TYPED = {**KEY_DISPLAY_ALIASES, "enter": "enter"}
+_NAMES = {typed: name for name, typed in _TYPED.items()} | {",": "comma"}
 
 
 def bindings() -> list[Binding]:
@@ -85,8 +110,40 @@ def bindings() -> list[Binding]:
     ]
 
 
+def typed(key: str) -> str:
+    """A key as a person types it: `[` for Textual's `left_square_bracket`, `shift+→` for `shift+right`."""
+    *held, last = key.split("+")
+    return "+".join([*held, _TYPED.get(last) or format_key(last)])
+
+
+def named(key: str) -> str:
+    """Textual's name of a key that a person wrote: `left_square_bracket` for `[`; a name stays as it is."""
+    *held, last = key.split("+") if len(key) > 1 else [key]
+    (binding,) = Binding.make_bindings([(_NAMES.get(last, last), "", "")])
+    return "+".join([*held, binding.key])
+
+
+def keys_in_use(keymap: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Action -> its keys as they are typed. A key that the map gives to another action is taken from the first."""
+    given = {name: action for action, names in keymap.items() for name in names.split(",")}
+    return {
+        key.action: tuple(
+            typed(name)
+            for name in keymap.get(key.action, key.keys).split(",")
+            if given.get(name, key.action) == key.action
+        )
+        for key in KEYS
+    }
+
+
+def key_of(app: object, action: str) -> str:
+    """The first key of an action as it is typed in this app."""
+    in_use: Mapping[str, tuple[str, ...]] = getattr(app, "keys_in_use", _BY_DEFAULT)
+    return in_use[action][0] if in_use[action] else "(no key)"
+
+
 def read_keymap(path: Path) -> dict[str, str]:
-    """Action -> keys, from a TOML file; empty if there is none. Raises `BadKeys`."""
+    """Action -> keys by Textual's names, from a TOML file; empty if there is none. Raises `BadKeys`."""
     if not path.is_file():
         return {}
     try:
@@ -95,12 +152,15 @@ def read_keymap(path: Path) -> dict[str, str]:
         raise BadKeys(f"{path} cannot be read as TOML: {error}") from None
     keys = table.get("keys")
     if not isinstance(keys, dict) or len(table) != 1:
-        raise BadKeys(f'{path}: write one table [keys] with lines such as step = "l,right"')
+        raise BadKeys(f'{path}: write one table [keys] with lines such as forward = "l,→"')
     actions = [key.action for key in KEYS]
     for action, value in keys.items():
         if action not in actions:
             hint = suggestion(action, actions) or ": `minicache tui --keys` lists them"
             raise BadKeys(f"{path}: there is no action {action!r}{hint}")
-        if not isinstance(value, str) or not value:
-            raise BadKeys(f'{path}: {action} must be a text with keys, such as "l,right", not {value!r}')
-    return keys
+        if not isinstance(value, str) or not all(value.split(",")):
+            raise BadKeys(f'{path}: {action} must be a text with keys, such as "l,→", not {value!r}')
+    return {action: ",".join(map(named, value.split(","))) for action, value in keys.items()}
+
+
+_BY_DEFAULT = keys_in_use({})

@@ -8,6 +8,7 @@ Only `poll` touches the timeline, so whoever draws it needs no lock.
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from minicache.core.errors import InvalidArgument, MinicacheError
 from minicache.core.events import Event
 from minicache.sim.scenario import Kind
 from minicache.sim.timeline import Timeline
+from minicache.sim.tokens import EngineTokenWords
 
 from .player import Player
 
@@ -55,9 +57,16 @@ class LiveEngine:
         self.timeline = Timeline(
             self._engine.cache.capacity + 1,
             config.effective_block_size,
-            {"title": f"A live engine: {model}", "cache": kind, "strategy": "lru", "clock": "measured"},
+            {
+                "title": f"A live engine: {model}",
+                "cache": kind,
+                "strategy": "lru",
+                "clock": "measured",
+                "scheduler": asdict(self._engine.scheduler.config),
+            },
         )
         self.timeline.kind = kind
+        self.timeline.token_words = EngineTokenWords(self._decode)
         self.player = Player(self.timeline, decode=self._decode)
         self._thread = threading.Thread(target=self._serve, name="live engine", daemon=True)
         self._thread.start()

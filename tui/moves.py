@@ -8,20 +8,19 @@ from minicache.sim.timeline import Timeline
 from .beats import Beats, Run
 from .cells import Cells
 from .model.state import State
-from .playable import Clockwork
+from .playable import Plays
 
 
-class Moves:
+class Moves(Plays):
     """The part of a player that moves. Moves return whether the position changed; `changed` are the blocks whose cell
     the last move changed, None if they may all have."""
 
     def __init__(self, timeline: Timeline) -> None:
+        super().__init__()
         self.timeline = timeline
         self.beats = Beats(timeline)
         self.breakpoints: list[Breakpoint] = []
         self.changed: frozenset[int] | None = None
-        self.version = 0
-        self._clockwork = Clockwork()
         self._state = State(timeline)
 
     @property
@@ -141,32 +140,12 @@ class Moves:
 
     # Playing
 
-    @property
-    def playing(self) -> bool:
-        return self._clockwork.playing
-
-    @playing.setter
-    def playing(self, playing: bool) -> None:
-        if playing != self._clockwork.playing:
-            self._clockwork.playing = playing
-            self.version += 1
-
-    @property
-    def speed(self) -> int:
-        """2 ** speed beats in `BEAT_SECONDS`; within `SPEEDS`."""
-        return self._clockwork.speed
-
-    @speed.setter
-    def speed(self, speed: int) -> None:
-        self._clockwork.speed = speed
-        self.version += 1
-
     def advance(self, seconds: float) -> bool:
         """While playing: take the beats that are due. Stops at a breakpoint and at the end."""
         if not self.playing:
             return False
         target = self.place
-        for _ in range(self._clockwork.beats(seconds)):
+        for _ in range(self.clockwork.beats(seconds)):
             following = self.beats.after(target)
             if following is None:
                 break

@@ -56,7 +56,6 @@ class Clockwork:
 
     @property
     def speed(self) -> int:
-        """2 ** speed beats in `BEAT_SECONDS`."""
         return self._speed
 
     @speed.setter
@@ -70,3 +69,31 @@ class Clockwork:
         count = math.floor(self._due + 1e-9)
         self._due -= count
         return count
+
+
+class Plays:
+    """Plays by a clockwork, which two in lock-step share. `version` is another one whenever something changed."""
+
+    def __init__(self) -> None:
+        self.clockwork = Clockwork()
+        self.version = 0
+
+    @property
+    def playing(self) -> bool:
+        return self.clockwork.playing
+
+    @playing.setter
+    def playing(self, playing: bool) -> None:
+        if playing != self.playing:
+            self.clockwork.playing = playing
+            self.version += 1
+
+    @property
+    def speed(self) -> int:
+        """2 ** speed beats in `BEAT_SECONDS`; within `SPEEDS`."""
+        return self.clockwork.speed
+
+    @speed.setter
+    def speed(self, speed: int) -> None:
+        self.clockwork.speed = speed
+        self.version += 1

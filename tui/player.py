@@ -9,7 +9,6 @@ What is shown is a function of the place and of what is selected: however a plac
 
 from collections.abc import Sequence
 
-from minicache.core.eviction import strategy_named
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained
 from minicache.sim.fork import Change
@@ -19,12 +18,13 @@ from minicache.sim.timeline import Timeline
 from minicache.sim.toml_table import suggestion
 
 from .beats import Run
-from .model.belt import belt_of_queue, belt_of_tree
+from .model.belt import QueueBelt, belt_of_tree
+from .model.chain import Chain
 from .model.explained import accounts, explain_selection
 from .model.find import find
 from .model.labels import Texts
 from .model.meters import meters_at
-from .model.requests import request_rows
+from .model.requests import Requests
 from .model.rows import (
     NOTHING,
     BeltItem,
@@ -40,7 +40,7 @@ from .model.rows import (
 from .model.run_index import RunIndex
 from .model.strip import StripMap
 from .model.token_text import Decoder
-from .model.trees import Chain, tree_model
+from .model.tree import Tree
 from .moves import Moves
 from .playable import BEAT_SECONDS, SPEEDS, Playable
 from .ribbon import RibbonModel, ribbon_of
@@ -63,7 +63,6 @@ __all__ = [
     "TreeRow",
 ]
 
-TEXT = 40  # tokens of a node or block that are said in words
 KEPT_FINDINGS = 1024
 
 
@@ -73,6 +72,7 @@ class Player(Moves):
     def __init__(self, timeline: Timeline, *, decode: Decoder | None = None, parent: "Player | None" = None) -> None:
         super().__init__(timeline)
         self.parent = parent
+        self.command = ""  # that opens this run at its beginning
         self.decode = decode
         self.index = RunIndex(timeline)
         self.texts = Texts(timeline, self.index, decode)
@@ -80,7 +80,10 @@ class Player(Moves):
             self.breakpoints = list(parent.breakpoints)
         self.selection = NOTHING
         self._strip = StripMap(timeline)
+        self._requests = Requests(self.index)
         self._chain = Chain(timeline, self.index, self.texts)
+        self._tree = Tree(self.texts, self._owner)
+        self._queue = QueueBelt(self._chain.text)
         self._narration: Narration | None = None
         self._findings: dict[int, Finding | None] = {}
 
@@ -109,13 +112,8 @@ class Player(Moves):
 
     @property
     def permalink(self) -> str:
-        """The command that comes back to this place."""
-        scenario = self.timeline.scenario
-        name = scenario.source or scenario.name if scenario else "--events run.jsonl"
-        if scenario and name == f"{scenario.name}.toml":
-            name = scenario.name
-        kind = f" --cache {self.timeline.kind}" if scenario and self.timeline.kind != scenario.kinds[0] else ""
-        return f"minicache tui {name}{kind} --event {self.place}"
+        """The command that comes back to this place; empty where none does, as in a fork or over a live engine."""
+        return f"{self.command} --event {self.place}" if self.command else ""
 
     # Selecting
 
@@ -173,7 +171,7 @@ class Player(Moves):
     # What is shown
 
     def requests(self) -> list[RequestRow]:
-        return request_rows(self.view, self.index, self.place)
+        return self._requests.rows(self.view, self.place)
 
     def ribbon(self, request: str | None = None) -> RibbonModel | None:
         """The tokens of a request, of the one in focus if none is named."""
@@ -183,18 +181,20 @@ class Player(Moves):
         return ribbon_of(request, self.place, self.view, self.index, self.texts, self._finding)
 
     def belt(self, limit: int) -> list[BeltItem]:
-        """What will be handed out next, front first; about `limit` items. Empty blocks go before a tree's leaves."""
-        items = list(belt_of_queue(self.view, self.cells, limit, self._block_text))
+        """What will be handed out next, front first; at most `limit` items. Empty blocks go before a tree's leaves."""
+        items = self._queue.items(self.view, self.cells, limit)
         if self.timeline.kind == "radix":
-            strategy = strategy_named(self._strategy())
-            items += belt_of_tree(self.view, strategy, max(0, limit - len(items)), self._node_text)
+            self._follow()
+            items += belt_of_tree(self._tree, self.view, self._strategy(), limit - len(items))
         return items
 
     def chain(self) -> ChainModel:
-        return self._chain.model(self.place, self.view, self.cells, self.chosen_blocks())
+        self._follow()
+        return self._chain.model(self.beat, self.view, self.cells, self.chosen_blocks())
 
     def tree(self) -> TreeModel:
-        return tree_model(self.view, self.cells, self.current, self.texts, self._owner)
+        self._follow()
+        return self._tree.model(self.timeline.events[self.beat.start : self.beat.stop], self.view, self.cells)
 
     def meters(self) -> list[Meter]:
         return meters_at(self.timeline, self.place, self.view, self.cells, self.index)
@@ -240,6 +240,10 @@ class Player(Moves):
         self.version += 1
         return True
 
+    def _follow(self) -> None:
+        """Let the rows of what can be found come after the moves."""
+        (self._tree if self.timeline.kind == "radix" else self._chain).update(self._state.take_touched(), self.view)
+
     # Words
 
     def _finding(self, lookup: int) -> Finding | None:
@@ -260,14 +264,8 @@ class Player(Moves):
                 name = str(settings["strategy"])
         return name
 
-    def _block_text(self, block: int) -> str:
-        hash = self.view.hashes.get(block)
-        return f'block {block}: "{self._chain.text(hash)}"' if hash is not None else f"block {block}"
-
     def _node_text(self, id: int) -> str:
-        node = self.view.nodes[id]
-        known = self._owner(id)
-        return self.texts.of_run(node.tokens, *(known or ())).piece(0, min(TEXT, len(node.tokens)))
+        return self._tree.text(id, self.view)
 
     def _owner(self, id: int) -> tuple[str, int] | None:
         """Whose tokens a node holds, and with which of them it begins."""

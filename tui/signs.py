@@ -35,6 +35,7 @@ MEANINGS: Mapping[Sign, str] = {
     Sign.PREEMPTED: "given up in this step, by a preempted request",
     Sign.NULL: "the null block: never handed out",
 }
+NEWS = (Sign.PREEMPTED, Sign.EVICTED, Sign.HIT, Sign.COMPUTED, Sign.GENERATED)  # of this step; the rarest first
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What can be opened: a scenario by name, a scenario's file, a recorded log, a run that is there already."""
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,21 +24,35 @@ def open_run(name: str, kind: Kind | None = None, settings: Iterable[str] = ()) 
     settings = list(settings)
     if name.endswith(".jsonl"):
         return open_log(Path(name), kind, settings)
-    return Player(Timeline.record(find_scenario(name, settings), kind))
+    scenario = find_scenario(name, settings)
+    player = Player(Timeline.record(scenario, kind))
+    other = ["--cache", kind] if kind is not None and kind != scenario.kinds[0] else []
+    player.command = _command(name, *other, settings=settings)
+    return player
 
 
 def open_log(path: Path, kind: Kind | None = None, settings: Iterable[str] = ()) -> Player:
     """A player of a recorded run, of the simulator or of an engine. Raises `BadLog`, naming file and line."""
     if kind is not None or list(settings):
         raise InvalidArgument(f"{path} is a recorded run: --cache and --set can change nothing any more")
-    return Player(read_recorded(path))
+    player = Player(read_recorded(path))
+    player.command = _command("--events", str(path))
+    return player
 
 
 def open_both(name: str, settings: Iterable[str] = ()) -> Comparison:
     """The hash chain and the radix tree side by side over a scenario. Raises as `open_run` does."""
     if name.endswith(".jsonl"):
         raise InvalidArgument(f"{name} is a recorded run, of one cache: there is nothing to compare it with")
-    return Comparison.of_kinds(find_scenario(name, settings))
+    settings = list(settings)
+    comparison = Comparison.of_kinds(find_scenario(name, settings))
+    comparison.left.command = _command(name, "--cache", "both", settings=settings)
+    return comparison
+
+
+def _command(*words: str, settings: Iterable[str] = ()) -> str:
+    """As one types it in a shell."""
+    return shlex.join(["minicache", "tui", *words, *(word for setting in settings for word in ("--set", setting))])
 
 
 def go_to(player: Player, step: int | None = None, event: int | None = None, request: str | None = None) -> None:

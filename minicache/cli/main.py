@@ -33,7 +33,7 @@ COMMANDS = {
     "sim": Command("minicache.cli.sim", "Scenarios without a model: what a prefix cache does, step by step, and why."),
 }
 # Commands that other packages of this distribution bring: named in the help, found by entry point when called.
-ELSEWHERE = {"tui": "Watch a prefix cache at work in the terminal, one step at a time, forward and back."}
+ELSEWHERE = {"tui": "Watch a prefix cache at work in the terminal, event by event, forward and back."}
 ENTRY_POINT_GROUP = "minicache.commands"
 EXTRA_OF_MODULE = {
     "gguf": "engine",

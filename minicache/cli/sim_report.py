@@ -161,32 +161,82 @@ def _figures(timeline: Timeline) -> Iterator[str]:
         )
 
 
+ENDS = {  # why a lookup found no more, in a word for a table
+    "whole": "all was found",
+    "last_token": "all but the last",  # one must be computed to have logits
+    "too_short": "below a block",
+    "skipped": "not looked up",
+    "no_entry": "not cached",
+}
+SHOWN = 40  # requests in a table
+
+
 def print_summary(timelines: Timelines) -> None:
-    """The requests as a table, and the figures."""
+    """In short: the story, a table of the requests and the main figures for each cache, where two caches part, and
+    where there is more."""
+    out = stdout()
+    scenario = next(iter(timelines.values())).scenario
+    for number, (kind, timeline) in enumerate(timelines.items()):
+        head = list(_head(kind, timeline, first=not number))
+        if scenario:
+            *title, _ = head  # its last line is about the cache
+            out.print("\n\n".join(title[:2]) + "\n" if title else "", end="\n" if title else "")
+            head = [f"{scenario.caches[kind].describe()}.".capitalize()]
+        out.print("\n".join(head), style="bold" if scenario else None)
+        _print_requests(timeline)
+        out.print(f"{_in_short(timeline)}\n")
+    if len(timelines) == 2:
+        out.print("\n".join(report(partings(dict(timelines)), limit=1)) + "\n")
+        out.print(LOCK_STEP.strip())
+    if scenario:
+        out.print(CostModel.named(scenario.model, scenario.device).describe())
+        name = scenario.name if scenario.source == f"{scenario.name}.toml" else scenario.source or scenario.name
+        request = scenario.requests[-1].id if scenario.requests else "ID"
+        out.print(f"\nWhy:    minicache sim explain {name} --request {request}", soft_wrap=True)
+        out.print(f"Watch:  minicache tui {name}", soft_wrap=True)
+    out.print("More:   --plain (every event and hit rate in words), --json (all figures)")
+
+
+def _print_requests(timeline: Timeline) -> None:
     from rich.table import Table
 
     out = stdout()
-    if len(timelines) == 2:
-        out.print(LOCK_STEP)
-    for number, (kind, timeline) in enumerate(timelines.items()):
-        out.print("\n".join(_head(kind, timeline, first=not number)))
-        table = Table(box=None, pad_edge=False)
-        for name in ("request", "tokens", "cached", "computed", "preempted", "TTFT ms", "the match ended"):
-            table.add_column(name, justify="left" if name in ("request", "the match ended") else "right")
-        for request in list(summary_of(timeline).requests.values())[:40]:
-            table.add_row(
-                request.id,
-                f"{request.tokens:,}",
-                "–" if request.cached_tokens is None else f"{request.cached_tokens:,}",
-                f"{request.computed_tokens:,}",
-                str(request.preemptions or ""),
-                "–" if request.ttft is None else f"{1000 * request.ttft:,.0f}",
-                request.end or request.outcome,
-            )
-        out.print(table)
-        out.print("\n".join(_figures(timeline)) + "\n")
-    if len(timelines) == 2:
-        out.print("\n".join(report(partings(dict(timelines)))))
+    requests = list(summary_of(timeline).requests.values())
+    columns = ["request", "tokens", "cached", "computed", "TTFT ms", "why no more"]
+    preempted = any(request.preemptions for request in requests)
+    if preempted:
+        columns.insert(4, "preempted")
+    table = Table(box=None, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name in (columns[0], columns[-1]) else "right")
+    for request in requests[:SHOWN]:
+        table.add_row(
+            request.id,
+            f"{request.tokens:,}",
+            "–" if request.cached_tokens is None else f"{request.cached_tokens:,}",
+            f"{request.computed_tokens:,}",
+            *([str(request.preemptions or "")] if preempted else []),
+            "–" if request.ttft is None else f"{1000 * request.ttft:,.0f}",
+            ENDS.get(request.end or "", request.outcome),
+        )
+    out.print(table)
+    if len(requests) > SHOWN:
+        out.print(f"… and {plural(len(requests) - SHOWN, 'more request')}.")
+
+
+def _in_short(timeline: Timeline) -> str:
+    summary = summary_of(timeline)
+    totals = summary.totals
+    counts = [(totals["evicted_blocks"], "evicted"), (totals["duplicates_freed"], "freed as duplicates")]
+    blocks = "".join(f", {count:,} {what}" for count, what in counts if count)
+    preemptions = f" {plural(totals['preemptions'], 'preemption')}." if totals["preemptions"] else ""
+    rate = f"{summary.hit_rates['tokens of all']:.1%}"
+    return (
+        f"{summary.cached_tokens:,} of {summary.prompt_tokens:,} prompt tokens were found in the cache (hit rate, "
+        f"tokens of all: {rate}); {totals['computed_tokens']:,} tokens were computed in "
+        f"{plural(totals['steps'], 'step')}. At most {totals['peak_blocks']:,} of "
+        f"{plural(timeline.settings['num_blocks'] - 1, 'block')} in use{blocks}.{preemptions}"
+    )
 
 
 def print_explained(explained: Mapping[Kind, Explained], as_json: bool) -> None:

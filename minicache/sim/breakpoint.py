@@ -2,14 +2,23 @@
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from minicache.core.event_log import TYPES
 from minicache.core.events import Event
 from minicache.sim.errors import BadBreakpoint
 from minicache.sim.toml_table import suggestion
 
+EXAMPLES = {
+    "kind": "kind=BlocksEvicted",
+    "request": "request=r2",
+    "block": "block=7",
+    "hash": "hash=9c1f",
+    "hit_rate": "hit_rate<0.5",
+}
 HOW = "write kind=BlocksEvicted, request=r2, block=7, hash=9c1f, or hit_rate<0.5"
-_WRITTEN = re.compile(r"\s*(\w+)\s*(=|<)\s*(\S+)\s*")
+_WRITTEN = re.compile(r"(\w+)(=|<)(\S+)")
+_SIGN = re.compile(r"\s*([=<])\s*")
 BLOCK_FIELDS = ("blocks", "freed")  # fields of events that hold block ids
 
 
@@ -31,14 +40,20 @@ class Breakpoint:
     def parse(cls, text: str) -> "Breakpoint":
         """Read one condition, or several with spaces between; raises `BadBreakpoint`."""
         found: dict[str, object] = {}
-        for word in text.split():
+        for word in _SIGN.sub(r"\1", text).split():
             written = _WRITTEN.fullmatch(word)
-            name = written[1] if written else ""
-            if written is None or name not in ("kind", "request", "block", "hash", "hit_rate"):
-                raise BadBreakpoint(f"breakpoint {word!r}: {HOW}")
-            if (name == "hit_rate") != (written[2] == "<"):
-                raise BadBreakpoint(f"breakpoint {word!r}: {HOW}")
-            found["hit_rate_below" if name == "hit_rate" else name] = _value(name, written[3])
+            if written is None:
+                near = _near(word)
+                raise BadBreakpoint(f"{word!r} is no condition: {f'did you mean kind={near}?' if near else HOW}")
+            name, sign, value = written.groups()
+            if name not in EXAMPLES:
+                raise BadBreakpoint(f"there is no condition on {name!r}{suggestion(name, EXAMPLES) or f': {HOW}'}")
+            field = "hit_rate_below" if name == "hit_rate" else name
+            if sign not in EXAMPLES[name]:
+                raise BadBreakpoint(f"{word!r}: write {EXAMPLES[name]}")
+            if field in found:
+                raise BadBreakpoint(f"{name} stands there twice, and both must hold: set two breakpoints")
+            found[field] = _value(name, value)
         if not found:
             raise BadBreakpoint(f"an empty breakpoint: {HOW}")
         return cls(**found)  # type: ignore[arg-type]
@@ -68,17 +83,35 @@ class Breakpoint:
         return below is None or (rate is not None and rate[1] < below <= rate[0])
 
 
+_ALLOWED = {
+    "block": "the number of a block",
+    "hash": "the beginning of a hash in hex",
+    "hit_rate": "a share above 0, up to 1",
+}
+
+
+def _near(word: str) -> str | None:
+    """The type of event that a person may have meant: one with the word in its name, else one that is spelt alike."""
+    within = [kind for kind in sorted(TYPES) if word.lower() in kind.lower()]
+    return next(iter(within or get_close_matches(word, list(TYPES), n=1)), None)
+
+
 def _value(name: str, text: str) -> object:
     try:
         if name == "block":
             return int(text)
         if name == "hit_rate":
-            return float(text)
+            rate = float(text)
+            if not 0 < rate <= 1:
+                raise ValueError
+            return rate
         if name == "hash":
             int(text, 16)
             return text.lower()
     except ValueError:
-        raise BadBreakpoint(f"breakpoint {name}={text}: {HOW}") from None
+        raise BadBreakpoint(f"{text!r} is not {_ALLOWED[name]}: write {EXAMPLES[name]}") from None
     if name == "kind" and text not in TYPES:
-        raise BadBreakpoint(f"breakpoint kind={text}: there is no such event{suggestion(text, TYPES)}")
+        near = _near(text)
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(sorted(TYPES))}"
+        raise BadBreakpoint(f"there is no kind of event {text!r}: {hint}")
     return text

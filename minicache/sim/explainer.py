@@ -16,7 +16,6 @@ from minicache.sim.phrases import listed, plural, short_hash
 from minicache.sim.rules import Rule
 from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.timeline import Timeline
-from minicache.sim.tokens import show_tokens
 from minicache.sim.toml_table import suggestion
 from minicache.sim.transcript import Line, new_narrator
 
@@ -198,4 +197,4 @@ def _content(narrator: Narrator, block: int) -> str:
     under = f" under hash {short_hash(hash)}…" if hash else ""
     start, end = index * size, (index + 1) * size - 1
     which = f"token {start:,}" if start == end else f"tokens {start:,} to {end:,}"
-    return f"can be found{under} with {which} of {request}, {show_tokens(tokens)}"
+    return f"can be found{under} with {which} of {request}, {narrator.token_words.run(tokens)}"

@@ -174,7 +174,7 @@ def fork(timeline: Timeline, place: int, change: Change | None) -> Timeline:
     steps = timeline.completed_steps(place)
     changes = [item for item in timeline.changes if item[0] <= steps]
     branch = Timeline.for_scenario(scenario, timeline.kind)
-    branch.sampler = sampler
+    branch.sampler, branch.token_words = sampler, timeline.token_words
     sim = Simulator.of(scenario, timeline.kind, branch, sampler=sampler)
     for after, earlier in changes:
         _run_until(sim, after)

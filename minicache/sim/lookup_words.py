@@ -2,11 +2,11 @@
 
 from minicache.core.explain import RULES
 from minicache.sim.narrator import Finding
-from minicache.sim.phrases import plural
-from minicache.sim.tokens import show_token
+from minicache.sim.phrases import named_blocks, plural
+from minicache.sim.tokens import TokenWords
 
 
-def lookup_words(finding: Finding, radix: bool, block_size: int) -> str:
+def lookup_words(finding: Finding, radix: bool, block_size: int, words: TokenWords) -> str:
     """`r2 finds 16 of its 2,412 tokens. Block 1 differs from r1's …`"""
     found = finding.explanation
     whole = finding.num_tokens // block_size
@@ -14,10 +14,10 @@ def lookup_words(finding: Finding, radix: bool, block_size: int) -> str:
     head = (
         f"{found.request} looks up its prefix and finds {found.num_tokens:,} of {plural(finding.num_tokens, 'token')}"
     )
-    return f"{head}{blocks}. {reason_words(finding, radix, block_size)}"
+    return f"{head}{blocks}. {reason_words(finding, radix, block_size, words)}"
 
 
-def reason_words(finding: Finding, radix: bool, block_size: int) -> str:
+def reason_words(finding: Finding, radix: bool, block_size: int, words: TokenWords) -> str:
     """Why no more was found."""
     found = finding.explanation
     one = block_size == 1
@@ -25,7 +25,7 @@ def reason_words(finding: Finding, radix: bool, block_size: int) -> str:
         case "difference" if differs_inside(finding):
             return _ends_inside(finding, block_size)
         case "difference":
-            return _difference(finding, radix, block_size)
+            return _difference(finding, radix, block_size, words)
         case "not_computed" if finding.waits:
             return f"Nobody has computed more yet: {found.other}, which begins alike, waits too."
         case "unknown":
@@ -53,15 +53,15 @@ def differs_inside(finding: Finding) -> bool:
     return found.reason == "difference" and found.token is not None and finding.there is None
 
 
-def _difference(finding: Finding, radix: bool, block_size: int) -> str:
+def _difference(finding: Finding, radix: bool, block_size: int, words: TokenWords) -> str:
     found = finding.explanation
     if finding.here is None or finding.there is None:
         return found.sentence
     where = "Token" if block_size == 1 else f"Block {found.block} differs from {found.other}'s at token"
     differs = f" differs from {found.other}'s" if block_size == 1 else ""
     text = (
-        f"{where} {found.token:,}{differs}: {show_token(finding.here)} stands there instead of "
-        f"{show_token(finding.there)}."
+        f"{where} {found.token:,}{differs}: {words.one(finding.here)} stands there instead of "
+        f"{words.one(finding.there)}."
     )
     if not finding.blocks_behind:
         return text
@@ -71,12 +71,27 @@ def _difference(finding: Finding, radix: bool, block_size: int) -> str:
         same = f", although {finding.same_behind:,} of them {hold} the same text"
         if finding.blocks_behind == 1:
             same = ", although it holds the same text"
+        else:
+            same += _differ_too(finding, block_size, words)
     if radix:
         behind = plural(finding.blocks_behind, "token" if block_size == 1 else "block")
         return f"{text} The path in the tree parts there, so the {behind} behind it cannot be reused{same}."
     if finding.blocks_behind == 1:
         return f"{text} Its hash is new, so the hash of the block behind it is new too{same}."
     return f"{text} Its hash is new, so the hashes of the {finding.blocks_behind:,} blocks behind it are new too{same}."
+
+
+def _differ_too(finding: Finding, block_size: int, words: TokenWords) -> str:
+    """Which of the blocks behind the difference do not hold the same text; where, if it is one alone."""
+    blocks = finding.differ_behind
+    if finding.only_at is None or finding.only_here is None:
+        return f"; {named_blocks(blocks)} differ too" if blocks and block_size > 1 else ""
+    if finding.only_there is None:
+        return f"; {finding.explanation.other} has no more than these"
+    only = f"token {finding.only_at:,} differs too"
+    if block_size > 1:
+        only = f"block {blocks[0]:,} differs too, at token {finding.only_at:,}"
+    return f"; only {only}: {words.one(finding.only_here)} instead of {words.one(finding.only_there)}"
 
 
 def _unknown(finding: Finding) -> str:

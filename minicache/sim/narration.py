@@ -147,7 +147,7 @@ class Narration:
         if self._cursor is None or not goes_on:
             losses = LossesAt(self._losses, start)
             narrator = Narrator(checkpoint.num_blocks, checkpoint.block_size, self._reader.modelled, losses)
-            narrator.start = self._reader.start
+            narrator.start, narrator.token_words = self._reader.start, self._reader.token_words
             checkpoint.fill(narrator)
             checkpoint.fill_cache(narrator.history)
             self._memories[index].fill(narrator)

@@ -4,7 +4,7 @@ A narrator listens to a run from its first event on. `words.py` asks it for what
 """
 # ruff: noqa: N802 - a handler carries the name of its event type
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from minicache.core import events as ev
@@ -12,12 +12,14 @@ from minicache.core.explain import Explanation, explain
 from minicache.core.history import History, Known
 from minicache.core.losses import Losses
 from minicache.core.views import EngineView
+from minicache.sim.tokens import SIMULATED
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a lookup found, and why no more, with what words need beside `Explanation`: the two tokens that differ, and
-    how many whole blocks behind the difference hold the same text in both requests."""
+    of the whole blocks behind the difference, those that differ too. If that is one alone, where it does: `only_at` is
+    a token of the request, `only_here` and `only_there` what stands there; None if the other request has ended."""
 
     explanation: Explanation
     num_tokens: int  # of the request
@@ -26,8 +28,16 @@ class Finding:
     waits: bool = False  # the other request waits too, so nobody is computing these tokens
     lost: bool = False  # the block was not evicted for another's sake: the cache was reset, or it was never computed
     ended: str | None = None  # a request that said the next token last, so that nobody computed its KV
-    same_behind: int = 0
     blocks_behind: int = 0
+    differ_behind: tuple[int, ...] = ()
+    only_at: int | None = None
+    only_here: int | None = None
+    only_there: int | None = None
+
+    @property
+    def same_behind(self) -> int:
+        """How many whole blocks behind the difference hold the same text in both requests."""
+        return self.blocks_behind - len(self.differ_behind)
 
 
 class Narrator(EngineView):
@@ -43,6 +53,7 @@ class Narrator(EngineView):
             0.0 if modelled else None
         )  # a measured clock counts from anywhere: from the first event
         self.quiet = False
+        self.token_words = SIMULATED
         self.history = History(num_blocks, block_size, losses=losses)
         self.published: dict[int, tuple[str, int]] = {}  # findable block -> who published it, as which of its blocks
         self.finding: Finding | None = None  # of the latest lookup
@@ -51,7 +62,7 @@ class Narrator(EngineView):
     def rebase(self, num_blocks: int, block_size: int, losses: Losses | None = None) -> "Narrator":
         """One that goes on over an empty pool of another shape, and remembers the requests."""
         other = Narrator(num_blocks, block_size, self.modelled, losses)
-        for name in ("step", "requests", "waiting", "running", "ended", "radix", "quiet", "start"):
+        for name in ("step", "requests", "waiting", "running", "ended", "radix", "quiet", "start", "token_words"):
             setattr(other, name, getattr(self, name))
         other.history.known = self.history.known
         for known in other.history.known.values():
@@ -124,8 +135,12 @@ class Narrator(EngineView):
         at = found.token
         here = known.tokens[at] if at < len(known.tokens) else None
         there = other.tokens[at] if at < len(other.tokens) else None
-        same, behind = self._behind(known, other, at // self.block_size + 1)
-        return Finding(found, len(known.tokens), here, there, same_behind=same, blocks_behind=behind)
+        first, end = at // self.block_size + 1, len(known.tokens) // self.block_size
+        differ = tuple(index for index in range(first, end) if self._block(known, index) != self._block(other, index))
+        finding = Finding(
+            found, len(known.tokens), here, there, blocks_behind=max(0, end - first), differ_behind=differ
+        )
+        return self._with_only(finding, known, other) if len(differ) == 1 else finding
 
     def _who_computes(self, request: str, known: Known) -> str | None:
         """The first running request that sent the same block, while it is not computed."""
@@ -149,14 +164,16 @@ class Narrator(EngineView):
                 return other
         return None
 
-    def _behind(self, known: Known, other: Known, first: int) -> tuple[int, int]:
-        """Whole blocks from block `first` on that hold the same tokens in both, and how many there are."""
-        size, same = self.block_size, 0
-        last = len(known.tokens) // size
-        for index in range(first, last):
-            start, end = index * size, (index + 1) * size
-            same += known.tokens[start:end] == other.tokens[start:end]
-        return same, max(0, last - first)
+    def _block(self, known: Known, index: int) -> Sequence[int]:
+        return known.tokens[index * self.block_size : (index + 1) * self.block_size]
+
+    def _with_only(self, finding: Finding, known: Known, other: Known) -> Finding:
+        """Where the only block behind the difference that differs too does so."""
+        (index,) = finding.differ_behind
+        ours, theirs = self._block(known, index), self._block(other, index)
+        within = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), len(theirs))
+        there = theirs[within] if within < len(theirs) else None
+        return replace(finding, only_at=index * self.block_size + within, only_here=ours[within], only_there=there)
 
     # The pool
 

@@ -9,7 +9,6 @@ from itertools import groupby
 from minicache.core import events as ev
 from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import block_ranges, listed, named_blocks, plural
-from minicache.sim.tokens import show_tokens
 
 MANY = 12  # so many runs of blocks are named
 
@@ -70,7 +69,8 @@ def _node(narrator: Narrator, id: int) -> str:
     node = narrator.nodes[id]
     below = f"below node {node.parent}" if node.parent else "below the root"
     locks = f", {plural(node.locks, 'lock')}" if node.locks else ""
-    return f"node {id} {below} holds {plural(len(node.tokens), 'token')}, {show_tokens(node.tokens, 20)}{locks}"
+    text = narrator.token_words.run(node.tokens, 20)
+    return f"node {id} {below} holds {plural(len(node.tokens), 'token')}, {text}{locks}"
 
 
 def _leaves(narrator: Narrator) -> str:

@@ -26,6 +26,7 @@ from minicache.sim.errors import UnknownThing
 from minicache.sim.narrator import Narrator
 from minicache.sim.scenario import Kind, Scenario
 from minicache.sim.simulator import Simulator
+from minicache.sim.tokens import SIMULATED, EngineTokenWords
 
 if TYPE_CHECKING:
     from minicache.sim.fork import Change
@@ -47,6 +48,8 @@ class Timeline:
         self.events: list[Event] = []
         self.scenario: Scenario | None = None  # where it came from, if that is known: what `fork` runs again
         self.sampler: Callable[[Request], int] | None = None  # and what its requests say, if that was recorded
+        simulated = str(self.settings.get("clock", "modelled")).startswith("modelled")
+        self.token_words = SIMULATED if simulated else EngineTokenWords()
         self.kind: Kind = "hash"
         self.changes: tuple[tuple[int, Change], ...] = ()  # by forks: after so many steps, this
         self.forked_at: int | None = None  # the first event that need not be the parent's

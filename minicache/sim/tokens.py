@@ -11,7 +11,7 @@ values come from SHAKE-128, not from `random`.
 import hashlib
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from weakref import WeakKeyDictionary
 
@@ -93,3 +93,47 @@ def show_tokens(tokens: Sequence[int], limit: int = 40) -> str:
     if len(tokens) <= 1:
         return show_token(tokens[0]) if tokens else "nothing"
     return f"{show_token(tokens[0])} … {show_token(tokens[-1])}"
+
+
+class TokenWords:
+    """How sentences say the tokens of a run. These say the simulator's, which tell what they are by themselves."""
+
+    simulated = True
+
+    def one(self, token: int) -> str:
+        """A token as people read it."""
+        return show_token(token)
+
+    def run(self, tokens: Sequence[int], limit: int = 40) -> str:
+        """What a run of tokens begins with, in at most `limit` characters."""
+        return show_tokens(tokens, limit)
+
+
+class EngineTokenWords(TokenWords):
+    """Those of an engine: their text where `decode` gives it, else their numbers."""
+
+    simulated = False
+
+    def __init__(self, decode: Callable[[Sequence[int]], str] | None = None) -> None:
+        self.decode = decode
+
+    def one(self, token: int) -> str:
+        text = self.decode([token]) if self.decode else ""
+        whole = text and "\N{REPLACEMENT CHARACTER}" not in text  # a token may be a part of a character
+        return f'"{_on_a_line(text)}"' if whole else f"#{token}"
+
+    def run(self, tokens: Sequence[int], limit: int = 40) -> str:
+        if not len(tokens):
+            return "nothing"
+        if self.decode is None:
+            return f"#{tokens[0]}" if len(tokens) == 1 else f"#{tokens[0]} … #{tokens[-1]}"
+        text = _on_a_line(self.decode(list(tokens[: limit + 1])))  # a token is a character or more, as a rule
+        cut = len(text) > limit or len(tokens) > limit + 1
+        return f'"{text[: limit - 1] if len(text) > limit else text}{"…" if cut else ""}"'
+
+
+def _on_a_line(text: str) -> str:
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+SIMULATED = TokenWords()

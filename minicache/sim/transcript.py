@@ -38,7 +38,9 @@ def tell_line(place: int, event: Event, narrator: Narrator, again: Callable[[], 
 def new_narrator(timeline: Timeline, losses: Losses | None = None) -> Narrator:
     """One that stands before the first event."""
     settings = timeline.settings
-    return Narrator(settings["num_blocks"], settings["block_size"], timeline.is_modelled, losses)
+    narrator = Narrator(settings["num_blocks"], settings["block_size"], timeline.is_modelled, losses)
+    narrator.token_words = timeline.token_words
+    return narrator
 
 
 def narrate(timeline: Timeline, last: int | None = None) -> Iterator[Line]:

@@ -11,7 +11,6 @@ from minicache.sim.lookup_words import lookup_words
 from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import block_ranges, listed, named_blocks, plural, sentence, short_hash
 from minicache.sim.simulator import TAKEN_AWAY
-from minicache.sim.tokens import show_token, show_tokens
 
 
 def tell(narrator: Narrator, event: ev.Event) -> str:
@@ -56,8 +55,9 @@ def on_RequestArrived(narrator: Narrator, event: ev.RequestArrived) -> str:
         blocks += f" and {plural(tail, 'token')} more"
     shared = namespace_words(event.namespace)
     shared = f" It shares only with requests of {shared}." if shared else ""
+    text = narrator.token_words.run(event.tokens)
     return (
-        f"{event.request} arrives with {plural(len(event.tokens), 'token')}{blocks}: {show_tokens(event.tokens)}. It "
+        f"{event.request} arrives with {plural(len(event.tokens), 'token')}{blocks}: {text}. It "
         f"may generate {event.max_tokens} and waits as number {len(narrator.waiting)} in the queue.{shared}"
     )
 
@@ -103,7 +103,7 @@ def on_TokensComputed(narrator: Narrator, event: ev.TokensComputed) -> str:
 def on_TokensSampled(narrator: Narrator, event: ev.TokensSampled) -> str:
     request = narrator.requests[event.request]
     count = len(request.tokens) - request.num_prompt_tokens
-    said = ", ".join(show_token(token).removeprefix("generated ") for token in event.tokens)
+    said = ", ".join(narrator.token_words.one(token).removeprefix("generated ") for token in event.tokens)
     return f"{event.request} generates {said}, its token {count} of {request.max_tokens}."
 
 
@@ -130,7 +130,7 @@ def on_RequestAborted(narrator: Narrator, event: ev.RequestAborted) -> str:
 
 def on_PrefixMatched(narrator: Narrator, event: ev.PrefixMatched) -> str:
     assert narrator.finding is not None
-    return lookup_words(narrator.finding, narrator.radix, narrator.block_size)
+    return lookup_words(narrator.finding, narrator.radix, narrator.block_size, narrator.token_words)
 
 
 def on_BlocksAdopted(narrator: Narrator, event: ev.BlocksAdopted) -> str:

@@ -1,12 +1,13 @@
 """`minicache sim`: what it prints, and how it fails."""
 
 import json
+import re
 
 import pytest
 
 from minicache.cli import main as cli
 from minicache.core.event_log import from_json
-from minicache.sim.library import scenario_names
+from minicache.sim.library import find_scenario, scenario_names
 
 
 def call(*args):
@@ -45,11 +46,55 @@ def test_both_say_where_they_part(capsys):
 
 
 def test_a_run_in_short_names_its_definitions(capsys):
-    assert call("run", "chain-flip") == 0
+    assert call("run", "chain-flip", "--plain") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Hit rate, full blocks: 20.0%. Hit blocks of all full blocks" in out
     assert "Times are modelled, not measured" in out
     assert "(modelled)" in out
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_a_run_in_short_fits_a_screen_and_has_no_word_of_the_code(name, capsys):
+    for kind in find_scenario(name).kinds:
+        assert call("run", name, "--cache", kind) == 0
+        out = capsys.readouterr().out
+        lines = out.splitlines()
+        requests = len(find_scenario(name).requests)
+        assert len(lines) <= 32 + requests
+        assert all(len(line) <= 80 for line in lines)
+        assert not re.search(r"no_entry|last_token|too_short|\bNone\b", out)
+        assert re.search(r"hit\s+rate,\s+tokens\s+of\s+all:\s+\d", out)
+        assert "Times are modelled, not measured" in out
+        assert lines[-2] == f"Watch:  minicache tui {name}"
+        why = next(line for line in lines if line.startswith("Why:"))
+        assert call(*why.split()[3:]) == 0
+        capsys.readouterr()
+
+
+def test_a_run_in_short_tells_of_two_caches_where_they_first_part(capsys):
+    assert call("run", "timestamp-top", "--cache", "both") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Hash chain, 512 blocks of 16." in out
+    assert "Radix tree, lru, 8192 blocks of 1." in out
+    assert "52 of 3,360 prompt tokens were found in the cache (hit rate, tokens of all: 1.5%)" in out
+    assert "They part first here. In step 5" in out
+    assert "And 3 more requests that they treat differently." in out
+    assert call("run", "preempt-and-resume", "--cache", "hash") == 0
+    assert "At most 8 of 8 blocks in use, 7 evicted. 1 preemption." in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_long_table_says_how_many_requests_it_leaves_out(tmp_path, capsys):
+    path = tmp_path / "many.toml"
+    requests = "".join(
+        f'[[request]]\nid = "r{i}"\nprompt = [{{ text = "hello" }}]\nmax_tokens = 1\n' for i in range(43)
+    )
+    path.write_text(f'title = "t"\nstory = "s"\n[cache]\nblock_size = 4\nnum_blocks = 400\n{requests}')
+    assert call("run", str(path)) == 0
+    out = capsys.readouterr().out
+    assert "… and 3 more requests." in out
+    assert f"Watch:  minicache tui {path}" in out
+    assert "r39" in out
+    assert "r40 " not in out
 
 
 def test_logs_are_written_and_read_again(tmp_path, capsys):

@@ -143,6 +143,38 @@ def test_bad_breakpoints_are_refused(text):
         Breakpoint.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("evict", "'evict' is no condition: did you mean kind=BlocksEvicted?"),
+        ("hello", "'hello' is no condition: write kind=BlocksEvicted, request="),
+        ("kind=evicted", "there is no kind of event 'evicted': did you mean 'BlocksEvicted'?"),
+        ("kind=BlokEvicted", "there is no kind of event 'BlokEvicted': did you mean 'BlocksEvicted'?"),
+        ("kind=zzz", "there is no kind of event 'zzz': there are AdmissionFailed, BlockTableRewritten,"),
+        ("blok=3", "there is no condition on 'blok': did you mean 'block'?"),
+        ("colour=red", "there is no condition on 'colour': write kind="),
+        ("block=seven", "'seven' is not the number of a block: write block=7"),
+        ("request=r1 block=seven", "'seven' is not the number of a block: write block=7"),
+        ("hash=xyz", "'xyz' is not the beginning of a hash in hex: write hash=9c1f"),
+        ("hit_rate=0.5", "'hit_rate=0.5': write hit_rate<0.5"),
+        ("hit_rate<5", "'5' is not a share above 0, up to 1: write hit_rate<0.5"),
+        ("block<3", "'block<3': write block=7"),
+        ("kind=BlocksEvicted kind=NodesEvicted", "kind stands there twice, and both must hold: set two breakpoints"),
+        ("", "an empty breakpoint: write kind="),
+    ],
+)
+def test_of_a_bad_breakpoint_the_part_that_is_wrong_is_named_with_what_is_allowed(text, sentence):
+    with pytest.raises(BadBreakpoint) as caught:
+        Breakpoint.parse(text)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_spaces_around_the_sign_of_a_condition_are_allowed():
+    assert Breakpoint.parse(" kind = BlocksEvicted  hit_rate < 0.5 ") == Breakpoint.parse(
+        "kind=BlocksEvicted hit_rate<0.5"
+    )
+
+
 def test_a_recorded_run_is_the_run(tmp_path):
     for run, timeline in TIMELINES.items():
         write_recorded(timeline, tmp_path / "run.jsonl")

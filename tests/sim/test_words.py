@@ -14,6 +14,7 @@ from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.phrases import block_ranges, listed, plural
 from minicache.sim.rules import EVENTS, IN_THE_TREE, LOOKUP, LOOKUPS
+from minicache.sim.scenario_file import read_scenario
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import show_token, show_tokens
 from minicache.sim.transcript import narrate, transcript
@@ -58,7 +59,7 @@ def test_a_timestamp_at_the_top_with_the_hash_chain():
         "does.",
         "user2 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Block 0 differs from user1's at "
         'token 13: "2" stands there instead of "1". Its hash is new, so the hashes of the 41 blocks behind it are new '
-        "too, although 40 of them hold the same text.",
+        'too, although 40 of them hold the same text; only block 40 differs too, at token 645: "2" instead of "1".',
     ]
 
 
@@ -66,7 +67,7 @@ def test_a_timestamp_at_the_top_with_the_radix_tree():
     assert lookups_of("timestamp-top", "radix")[1] == (
         'user2 looks up its prefix and finds 13 of 672 tokens. Token 13 differs from user1\'s: "2" stands there '
         'instead of "1". The path in the tree parts there, so the 658 tokens behind it cannot be reused, although 657 '
-        "of them hold the same text."
+        'of them hold the same text; only token 645 differs too: "2" instead of "1".'
     )
 
 
@@ -159,7 +160,73 @@ def test_one_is_not_many():
     assert "Block 7 is evicted: first needed the room. What it held can be found no more." in lines
     assert any("; block 8 holds nothing findable" in line or ": block 8 holds nothing" in line for line in lines)
     assert not any(re.search(r"\b1 of them hold\b|the 1 block", line) for line in lines)
-    assert any(line.endswith("although 1 of them holds the same text.") for line in lines)
+    assert any("although 1 of them holds the same text" in line for line in lines)
+
+
+def second_lookup(first, second, after):
+    """What is told of the lookup of `second` over blocks of 4 tokens, sent with `first` or `after` it."""
+    toml = (
+        'title = "t"\nstory = "s"\n[cache]\nblock_size = 4\nnum_blocks = 64\n'
+        f'[[request]]\nid = "r0"\nprompt = [{{ text = "{first}" }}]\nmax_tokens = 1\n'
+        f'[[request]]\nid = "r1"\nprompt = [{{ text = "{second}" }}]\nmax_tokens = 1\n'
+    )
+    if after:
+        toml += 'after = "r0"\n'
+    lines = list(narrate(Timeline.record(read_scenario(toml, "test", "test.toml", {}))))
+    return next(line.words for line in lines if line.words.startswith("r1 looks up its prefix"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "after", "end"),
+    [
+        ("aaaabbbbccccdddde", "Xaaabbbbccccdddde", True, "although 3 of them hold the same text."),
+        (
+            "aaaabbbbccccdddde",
+            "Xaaabbbbccccddxde",
+            True,
+            'although 2 of them hold the same text; only block 3 differs too, at token 14: "x" instead of "d".',
+        ),
+        (
+            "aaaabbbbccccdddde",
+            "XaaabbbbxxxxddxdE",
+            True,
+            "although 1 of them holds the same text; blocks 2, 3 differ too.",
+        ),
+        (
+            "aaaabbbbcccc",
+            "Xaaabbbbccccdddde",
+            False,
+            "although 2 of them hold the same text; r0 has no more than these.",
+        ),
+        ("aaaabbbbcccc", "Xaaaxxxxyyyy", True, "so the hashes of the 2 blocks behind it are new too."),
+    ],
+)
+def test_of_the_blocks_behind_a_difference_those_that_differ_too_are_named(first, second, after, end):
+    assert second_lookup(first, second, after).endswith(end)
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_what_is_said_of_the_blocks_behind_is_so_in_every_run(name):
+    for kind in find_scenario(name).kinds:
+        timeline = Timeline.record(find_scenario(name), kind)
+        size, tokens = timeline.settings["block_size"], {}
+        for line in narrate(timeline):
+            if isinstance(line.event, ev.RequestArrived):
+                tokens[line.event.request] = line.event.tokens
+            said = re.search(
+                r"although ([\d,]+) of them holds? the same text; only (?:block|token) ([\d,]+) differs", line.words
+            )
+            if said is None:
+                continue
+            found = line.narrator.finding
+            ours, theirs = found.explanation.request, found.explanation.other
+            ours, theirs = line.narrator.history.known[ours].tokens, line.narrator.history.known[theirs].tokens
+            first, last = found.explanation.token // size + 1, len(ours) // size
+            differ = [b for b in range(first, last) if ours[b * size :][:size] != theirs[b * size :][:size]]
+            assert len(differ) == 1
+            assert int(said[1].replace(",", "")) == last - first - 1
+            place = int(said[2].replace(",", ""))
+            assert place == differ[0]
 
 
 def test_a_prompt_inserted_once_more_says_what_for():

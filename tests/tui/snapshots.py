@@ -1,14 +1,15 @@
-"""The accepted screens of the terminal UI, as text: what stands where, in three sizes, both themes and in ASCII.
+"""The accepted screens of the terminal UI, in three sizes, both themes and in ASCII.
 
-`make goldens` (`python -m tests.tui.snapshots`) writes them anew; what changed is for git to show.
+Each is two files: the text, whose difference a person can read, and the picture (SVG), which has the colours and opens
+in a browser. `make goldens` (`python -m tests.tui.snapshots`) writes them anew; what changed is for git to show.
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 
+from minicache_tui.picture import picture_of
 from minicache_tui.sources import open_both, open_run
 
 from .shell_app import Shell, drive
@@ -31,8 +32,21 @@ class Snapshot:
     light: bool = False
 
     @property
-    def path(self) -> Path:
-        return FOLDER / f"{self.name}.txt"
+    def accepted(self) -> "Screen":
+        text, picture = self.paths
+        return Screen(text.read_text(encoding="utf-8"), picture.read_text(encoding="utf-8"))
+
+    @property
+    def paths(self) -> tuple[Path, Path]:
+        return FOLDER / f"{self.name}.txt", FOLDER / f"{self.name}.svg"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """`text`: the lines, without spaces at their ends. `picture`: an SVG."""
+
+    text: str
+    picture: str
 
 
 SNAPSHOTS = (
@@ -54,8 +68,7 @@ SNAPSHOTS = (
 )
 
 
-def screen_of(snapshot: Snapshot) -> str:
-    """The lines of the screen without spaces at their ends, then a digest of their colours and weights."""
+def screen_of(snapshot: Snapshot) -> Screen:
     if snapshot.run is None:
         opened: object = None
     elif snapshot.kind == "both":
@@ -64,30 +77,30 @@ def screen_of(snapshot: Snapshot) -> str:
     else:
         opened = open_run(snapshot.run, snapshot.kind)  # type: ignore[arg-type]
         opened.seek(snapshot.place)
-    shown: list[str] = []
+    shown: list[Screen] = []
 
     async def play(shell: Shell) -> None:
         await shell.press(*snapshot.keys)
         for _ in range(4):
             await shell.pilot.pause()
-        styles = [str(segment.style) for strip in shell.app.screen._compositor.render_strips() for segment in strip]
-        shown.extend(line.rstrip() for line in shell.lines)
-        shown.append(f"colours: {blake2b(' '.join(styles).encode(), digest_size=6).hexdigest()}")
+        text = "".join(f"{line.rstrip()}\n" for line in shell.lines)
+        shown.append(Screen(text, picture_of(shell.app, snapshot.name) + "\n"))
 
     drive(play, opened, snapshot.size, ascii=snapshot.ascii, light=snapshot.light)
-    return "".join(f"{line}\n" for line in shown)
+    return shown[0]
 
 
 def main() -> int:
     FOLDER.mkdir(exist_ok=True)
-    for path in set(FOLDER.glob("*.txt")) - {snapshot.path for snapshot in SNAPSHOTS}:
+    for path in set(FOLDER.iterdir()) - {path for snapshot in SNAPSHOTS for path in snapshot.paths}:
         path.unlink()
         print(f"removed {path.name}")
     for snapshot in SNAPSHOTS:
-        text = screen_of(snapshot)
-        if not snapshot.path.exists() or snapshot.path.read_text(encoding="utf-8") != text:
-            snapshot.path.write_text(text, encoding="utf-8")
-            print(f"wrote {snapshot.path.name}")
+        screen = screen_of(snapshot)
+        for path, content in zip(snapshot.paths, (screen.text, screen.picture), strict=True):
+            if not path.exists() or path.read_text(encoding="utf-8") != content:
+                path.write_text(content, encoding="utf-8")
+                print(f"wrote {path.name}")
     return 0
 
 

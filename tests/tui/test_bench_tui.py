@@ -2,17 +2,21 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from minicache.cli.bench import app as benches
+from minicache.sim.timeline import Timeline
 from minicache_tui import bench
-from minicache_tui.bench import LIMITS, Row, TuiBench
+from minicache_tui.bench import LIMITS, STATE, Row, TuiBench
+from minicache_tui.bench_drawing import SCREENS, draw_moves, first_frame
+from minicache_tui.player import Player
 
 
-def test_the_player_is_measured_over_both_caches():
+def test_the_state_is_measured_over_both_caches():
     result = bench.run(1_000, drawing=False)
     assert [(row.cache, row.work) for row in result.rows] == [
-        (cache, work) for cache in ("hash", "radix") for work in ("step", "back", "seek")
+        (cache, work + STATE) for cache in ("hash", "radix") for work in ("step", "back")
     ]
     assert all(0 < row.median_ms <= row.p95_ms <= row.worst_ms for row in result.rows)
     assert all(700 < count < 1_400 for count in result.events.values())
@@ -20,18 +24,49 @@ def test_the_player_is_measured_over_both_caches():
 
 
 def test_a_step_over_ten_thousand_blocks_stays_far_below_its_limit():
-    rows = {row.work: row for row in bench.run(10_000, drawing=False).rows if row.cache == "hash"}
-    for work in ("step", "back", "seek"):
-        assert rows[work].median_ms < LIMITS[work]
+    rows = [row for row in bench.run(10_000, drawing=False).rows if row.cache == "hash"]
+    assert all(row.median_ms < LIMITS[row.work] for row in rows)
+
+
+def test_update_and_drawing_are_told_apart_and_every_move_is_drawn():
+    player = Player(Timeline.record(bench.workload(12), "radix"))
+    times = draw_moves(player, 3, 2)
+    counts = {"first sentences": 1, "step": 3, "back": 3, "seek": 2, "screen": SCREENS}
+    assert {work: len(seconds) for work, seconds in times.items() if ": lines" not in work} == counts
+    for work, count in counts.items():
+        assert len(times[f"{work}: lines"]) == count
+        assert all(seconds > 0 for seconds in times[work] + times[f"{work}: lines"])
+
+
+def test_the_first_frame_is_that_of_the_program():
+    pytest.importorskip("pty", reason="no terminals of one's own on this system")
+    assert 0.05 < first_frame() < 20
+
+
+@pytest.mark.parametrize(
+    ("worst", "which"), [(1.9, "all"), (2.5, "95 %"), (3.5, "the median"), (4.5, "none")], ids=lambda value: str(value)
+)
+def test_a_row_says_which_of_its_times_keep_the_limit(worst, which):
+    assert Row("hash", "step", 3, worst - 2, worst - 1, worst).met_by(2.0) == which
 
 
 def test_it_is_found_by_name_and_prints_figures_with_their_limits(monkeypatch):
-    rows = [Row("hash", "step", 3, 0.5, 0.75, 1.25)]
-    monkeypatch.setattr(bench, "run", lambda *_, **__: TuiBench(rows, {"hash": 1234}, 0.75, 120.0, "3.11", 0.5))
+    rows = [Row("hash", "step", 3, 0.5, 0.75, 2.25)]
+    monkeypatch.setattr(bench, "run", lambda *_, **__: TuiBench(rows, {"hash": 1234}, 0.75, 320.0, "3.11", 0.5))
     shown = CliRunner().invoke(benches, ["tui"])
     assert shown.exit_code == 0, shown.output
-    for words in ("0.50", "1.25", "First frame after 0.75 s", "120 MB", "1,234 with the hash cache"):
-        assert words in shown.output
+    words = (
+        "0.50",
+        "2.25",
+        "95 %",
+        "First frame 0.75 s",
+        "1 s: met",
+        "320 MB",
+        "300 MB: not met",
+        "1,234 with the hash",
+    )
+    for word in words:
+        assert word in shown.output
     told = CliRunner().invoke(benches, ["tui", "--json"])
     assert json.loads(told.stdout)["rows"][0]["median_ms"] == 0.5
 

@@ -1,6 +1,8 @@
 """`minicache tui` without a terminal: pictures, the list of keys, and every wrong input in one sentence."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from html import unescape
@@ -9,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from minicache.cli import main as cli
-from minicache.sim.library import find_scenario
-from minicache_tui.keys import KEYS
-from minicache_tui.sources import open_run
+from minicache.sim.library import FOLDER, find_scenario
+from minicache.sim.recorded import write_recorded
+from minicache_tui.keys import KEYS, typed
+from minicache_tui.sources import open_both, open_log, open_run
 
 NAME = "two-equal-prompts"
 
@@ -31,10 +34,9 @@ def words(svg: str) -> str:
 @pytest.fixture
 def a_terminal(monkeypatch):
     """Standard input and output say that they are a terminal, of 80×24."""
-    terminal = SimpleNamespace(isatty=lambda: True)
+    terminal = SimpleNamespace(isatty=lambda: True, fileno=lambda: 1)
     monkeypatch.setattr("minicache_tui.command.sys", SimpleNamespace(stdin=terminal, stdout=terminal))
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setattr("os.get_terminal_size", lambda fd: os.terminal_size((80, 24)))
 
 
 # Bad input: a test for each line, with what the sentence must say. OUT is a path that could be written.
@@ -120,9 +122,11 @@ def test_without_a_terminal_it_says_what_to_do_instead() -> None:
 def test_a_terminal_that_is_too_small_is_refused(columns, lines, starts, a_terminal, monkeypatch, capsys) -> None:
     opened = []
     monkeypatch.setattr("minicache_tui.app.MinicacheApp.run", lambda app: opened.append(app))
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("LINES", str(lines))
+    monkeypatch.setattr("os.get_terminal_size", lambda fd: os.terminal_size((columns, lines)))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "100")
     assert call(NAME) == (0 if starts else 2)
+    assert "COLUMNS" not in os.environ, "nobody else believes it either"
     assert len(opened) == starts
     if not starts:
         assert f"the terminal has {columns}×{lines} characters: make it at least 60×20" in capsys.readouterr().err
@@ -131,17 +135,18 @@ def test_a_terminal_that_is_too_small_is_refused(columns, lines, starts, a_termi
 def test_a_broken_key_map_is_said_before_the_screen_opens(a_terminal, monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr("minicache_tui.app.MinicacheApp.run", lambda app: pytest.fail("it opened"))
     path = tmp_path / "keys.toml"
-    path.write_text('[keys]\nstepp = "l"\n', encoding="utf-8")
+    path.write_text('[keys]\nforwrd = "l"\n', encoding="utf-8")
     monkeypatch.setattr("minicache_tui.command.keymap_path", lambda: path)
     assert call(NAME) == 2
-    assert "did you mean 'step'?" in capsys.readouterr().err
+    assert "did you mean 'forward'?" in capsys.readouterr().err
 
 
 def test_keys_are_listed(capsys) -> None:
     assert call("--keys") == 0
     lines = capsys.readouterr().out.splitlines()
     for key, line in zip(KEYS, lines, strict=False):
-        assert line.split()[:2] == [key.action, key.keys]
+        names = list(map(typed, key.keys.split(",")))
+        assert line.split()[: 1 + len(names)] == [key.action, *names]
         assert line.endswith(key.what)
     assert "keys.toml" in lines[-1]
 
@@ -171,20 +176,46 @@ def test_an_ascii_picture_of_two_caches_is_ascii_within_its_frame(tmp_path) -> N
     assert "radix" in words(body)
 
 
-@pytest.mark.parametrize(("name", "kind"), [(NAME, None), ("timestamp-top", "radix"), ("preempt-and-resume", None)])
-def test_a_permalink_comes_back_to_its_place(name, kind, tmp_path) -> None:
-    player = open_run(name, kind)
+@pytest.mark.parametrize(
+    ("name", "kind", "settings"),
+    [
+        (NAME, None, []),
+        ("timestamp-top", "radix", []),
+        ("preempt-and-resume", None, ["cache.num_blocks=12", "cache.block_size=8"]),
+    ],
+)
+def test_a_permalink_comes_back_to_its_place(name, kind, settings, tmp_path) -> None:
+    player = open_run(name, kind, settings)
     player.seek(len(player.timeline) * 2 // 3)
-    program, command, *args = player.permalink.split()
+    program, command, *args = shlex.split(player.permalink)
     assert (program, command) == ("minicache", "tui")
     there = tmp_path / "there.svg"
     assert call(*args, "--svg", there) == 0
     again = tmp_path / "again.svg"
     caches = ["--cache", kind] if kind else []
+    caches += [word for setting in settings for word in ("--set", setting)]
     assert call(name, *caches, "--event", player.place, "--svg", again) == 0
     assert there.read_text() == again.read_text()
     assert call(name, *caches, "--event", player.place - 1, "--svg", again) == 0
     assert there.read_text() != again.read_text()
+
+
+def test_a_permalink_names_the_file_of_a_log_and_of_a_scenario(tmp_path) -> None:
+    log, scenario = tmp_path / "a run's log.jsonl", tmp_path / f"{NAME}.toml"
+    write_recorded(open_run(NAME).timeline, log)
+    scenario.write_text((FOLDER / f"{NAME}.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    for player in (open_log(log), open_run(str(log)), open_run(str(scenario))):
+        player.seek(7)
+        args = shlex.split(player.permalink)[2:]
+        assert args[-3] == str(log if "jsonl" in args[-3] else scenario)
+        picture = tmp_path / "there.svg"
+        assert call(*args, "--svg", picture) == 0
+        assert "event 7" in words(picture.read_text(encoding="utf-8"))
+
+
+def test_both_caches_have_a_permalink_and_what_no_command_opens_has_none() -> None:
+    assert open_both(NAME).left.permalink == f"minicache tui {NAME} --cache both --event -1"
+    assert open_run(NAME).fork(None).permalink == ""
 
 
 def test_step_and_request_begin_where_they_say(tmp_path) -> None:

@@ -1,5 +1,6 @@
 """A live engine: it serves in its own thread, and what it did is a run that one can go back in."""
 
+import re
 import threading
 import time
 
@@ -8,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from minicache.core.errors import InvalidArgument, RequestTooLong
+from minicache.sim.transcript import narrate
 from minicache_tui.live import EngineFailed, HistoryFull, LiveEngine
 
 from .player_runs import shown
@@ -51,6 +53,45 @@ def test_prompts_are_served_and_the_run_can_be_looked_into(engine):
     while player.back():
         steps += 1
     assert steps > 10
+
+
+HARD = "Say [hi] 👩‍👩‍👧 \x1b[31m to my "
+
+
+@pytest.mark.parametrize("model", ["tiny", pytest.param("smollm2", marks=pytest.mark.model)])
+def test_sentences_say_the_text_of_tokens_in_a_fork_too(model):
+    with LiveEngine(model) as engine:
+        first = engine.submit(
+            HARD + "dog, the good old one that I had when I was a child in that house by the river", 4
+        )
+        wait(engine, first)
+        second = engine.submit(
+            HARD + "cat, the good old one that I had when I was a child in that house by the river", 4
+        )
+        wait(engine, second)
+        player = engine.player
+        tokens = {id: player.timeline.at(len(player.timeline) - 1).ended[id].tokens for id in (first, second)}
+        told = [line.words for line in narrate(player.timeline)]
+        for words in told:
+            assert words.isprintable(), words
+            assert not re.search(r"byte 0x|generated #|[^e] #\d+ stands", words), words
+        assert any(words.startswith(f"{first} arrives with") and '"Say [hi] 👩' in words for words in told)
+        at = next(i for i, (a, b) in enumerate(zip(tokens[first], tokens[second], strict=False)) if a != b)
+        here, there = (engine._decode([tokens[id][at]]) for id in (second, first))
+        assert any(f'token {at}: "{here}" stands there instead of "{there}".' in words for words in told)
+        said = engine._decode(tokens[first][-1:])
+        assert any(words.startswith(f'{first} generates "{said}"') for words in told)
+        player.seek(player.index.requests[second].arrival)
+        branch = player.fork(None)
+        again = [line.words for line in narrate(branch.timeline)]
+        lookups = [
+            [words for words in lines if " looks up " in words or " arrives " in words] for lines in (told, again)
+        ]
+        assert lookups[0] == lookups[1]
+        branch.end()
+        player.end()
+        blocks = [[block.text for block in side.ribbon(second).blocks] for side in (player, branch)]
+        assert blocks[0] == blocks[1]
 
 
 def player_at_with(player):

@@ -1,16 +1,23 @@
 """Belt, trees, strip, meters and the search against caches and naive accounts."""
 
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minicache.core import events as ev
 from minicache.core.eviction import STRATEGIES
 from minicache.core.hit_rate import DEFINITIONS, Lookup
 from minicache.core.request import Request
+from minicache.core.views import EngineView
 from minicache.sim.library import find_scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
+from minicache_tui.cells import Cells
+from minicache_tui.model.belt import FEW, QueueBelt
+from minicache_tui.model.chain import Chain
 from minicache_tui.model.rows import Selection
 from minicache_tui.player import Player
 from minicache_tui.signs import Sign
@@ -227,3 +234,52 @@ def test_things_are_found_by_what_a_person_remembers():
     tree = Player(TIMELINES["radix-split-and-prune, radix"])
     tree.go_to_request("fourth")
     assert tree.find("node 3")[0].selection == Selection("node", 3)
+
+
+@given(
+    runs=st.lists(st.tuples(st.booleans(), st.integers(1, 12)), min_size=1, max_size=8),
+    limit=st.integers(1, 20),
+    held=st.integers(0, 3),
+)
+def test_the_belt_of_a_free_queue_begins_with_it_in_whatever_order_empty_blocks_stand(runs, limit, held):
+    findable = [found for found, count in runs for _ in range(count)]
+    view = EngineView(len(findable) + held + 1, 16)
+    for block, found in enumerate(findable, 1):
+        if found:
+            view.hashes[block] = bytes([block])
+            view.copies[bytes([block])] = {block: None}
+    view.tables["r"] = list(range(len(findable) + 1, view.num_blocks))
+    for block in view.tables["r"]:
+        view.free.remove(block)
+    items = QueueBelt(bytes.hex).items(view, Cells(view), limit)
+    whole = QueueBelt(bytes.hex).items(view, Cells(view), 1000)
+    assert items == whole[:limit]
+    assert [block for item in whole for block in item.blocks] == list(view.free)
+    assert all(len(item.blocks) == item.count for item in whole)
+    for item in whole:
+        assert {findable[block - 1] for block in item.blocks} == {item.sign is Sign.FINDABLE}
+    in_a_row = [len(list(run)) for sign, run in groupby(whole, key=lambda item: item.sign) if sign is Sign.EMPTY]
+    assert all(count <= FEW + 1 for count in in_a_row)
+
+
+def test_a_block_whose_parent_comes_and_goes_hangs_on_it_while_it_is_there():
+    """As in the log of an engine that evicts the beginning of a prompt before its end."""
+    player = player_at(Timeline.record(find_scenario("timestamp-top")), 30)
+    view, first = player.view, player.chain().rows[0].key
+    chain = Chain(player.timeline, player.index, player.texts)
+
+    def rows_after(touched):
+        chain.update(touched, view)
+        fresh = Chain(player.timeline, player.index, player.texts)
+        fresh.update(None, view)
+        kept, new = (list(c.model(range(0), view, player.cells, ()).rows) for c in (chain, fresh))
+        assert kept == new
+        return kept
+
+    before = rows_after(None)
+    (block,) = copies = view.copies.pop(first)
+    view.hashes.pop(block)
+    orphaned = rows_after({first})
+    assert [row.key for row in orphaned if row.orphan] == [before[1].key]
+    view.copies[first], view.hashes[block] = copies, first
+    assert [row.key for row in rows_after({first})] == [row.key for row in before]

@@ -119,15 +119,17 @@ def test_the_strip_is_scrubbed_with_keys_too() -> None:
     drive(app, (160, 48), play)
 
 
-def test_ten_thousand_blocks_are_an_overview_and_z_goes_to_single_blocks_and_back() -> None:
+def test_ten_thousand_blocks_are_an_overview_and_a_zoom_goes_to_single_blocks_and_back() -> None:
     app = PanelsApp(big_pool())
 
     async def play(pilot: Pilot[None]) -> None:
         overview = app.text_of("pool")
         assert "1 cell = 64 blocks" in "\n".join(app.shown())
         assert overview[0].split()[:4] == ["0", "▲▇▲▅·", "·", "·"]  # 63 of 64 blocks, 37 of 64, none
-        app.panel("pool").focus()
-        await pilot.press("z")
+        pool = app.panel("pool")
+        assert isinstance(pool, Pool)
+        pool.focus()
+        pool.action_zoom()
         await pilot.pause()
         blocks = app.text_of("pool")
         assert blocks[0].split()[:3] == ["0", UNICODE[Sign.NULL], UNICODE[Sign.COMPUTED]]
@@ -135,7 +137,7 @@ def test_ten_thousand_blocks_are_an_overview_and_z_goes_to_single_blocks_and_bac
         await pilot.press("down", "down", "down", "down", "down", "down", "down", "down", "down", "down")
         await pilot.pause()
         assert app.panel("pool").scroll_offset.y > 0
-        await pilot.press("z")
+        pool.action_zoom()
         await pilot.pause()
         assert app.text_of("pool") == overview
 

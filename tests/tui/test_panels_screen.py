@@ -197,7 +197,7 @@ def test_the_story_is_told_before_the_first_event_and_how_to_begin() -> None:
     async def play(pilot: Pilot[None]) -> None:
         screen = "\n".join(app.shown())
         assert "Five users ask a support bot." in screen
-        assert "press → to take one step" in screen
+        assert "press → to begin" in screen
         await pilot.press("right")
         await pilot.pause()
         screen = "\n".join(app.shown())

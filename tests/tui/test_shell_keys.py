@@ -3,14 +3,18 @@
 import time
 
 import pytest
+from textual.widgets import Input
 
 from minicache.core.errors import MinicacheError
 from minicache_tui.comparison import Comparison
 from minicache_tui.keys import KEYS, BadKeys, read_keymap
+from minicache_tui.panels.pool import Pool
+from minicache_tui.panels.strip import BREAKPOINT, Strip
 from minicache_tui.playable import BEAT_SECONDS
 from minicache_tui.player import NOTHING, Run, Selection
 from minicache_tui.screens.ask import Ask
 from minicache_tui.screens.chooser import Chooser
+from minicache_tui.screens.help import Help
 from minicache_tui.screens.menu import Menu
 from minicache_tui.screens.stage import Stage
 from minicache_tui.sources import open_run
@@ -22,7 +26,7 @@ OF = {key.action: key.keys.split(",") for key in KEYS}
 
 # Action -> (where it starts, what a player does of itself): moves, which must come to the same place by key.
 MOVES = {
-    "step": (0, lambda p: p.step()),
+    "forward": (0, lambda p: p.step()),
     "back": (40, lambda p: p.back()),
     "next_step": (10, lambda p: p.next_step()),
     "previous_step": (40, lambda p: p.previous_step()),
@@ -58,6 +62,7 @@ ELSEWHERE = {
     "picture": "test_help_theme_picture_and_quit",
     "quit": "test_help_theme_picture_and_quit",
     "leave": "test_escape_leaves_one_thing_after_the_other",
+    "zoom": "test_zoom_works_from_anywhere",
 }
 
 
@@ -93,10 +98,10 @@ def test_a_move_that_is_not_possible_says_so() -> None:
     async def play(shell: Shell) -> None:
         for action, start, sentence in (
             ("back", "start", "This is the beginning."),
-            ("previous_alike", "start", "Nothing has happened yet: take a step first."),
-            ("next_alike", "start", "Nothing has happened yet: take a step first."),
+            ("previous_alike", "start", "Nothing has happened yet: go forward first."),
+            ("next_alike", "start", "Nothing has happened yet: go forward first."),
             ("next_alike", "end", "There is no other StepFinished after this."),
-            ("step", "end", "This is the end."),
+            ("forward", "end", "This is the end."),
             ("next_request", "end", "No other request arrives after this."),
             ("next_evict", "start", "Nothing is evicted after this."),
             ("next_preempt", "start", "Nobody is preempted after this."),
@@ -149,10 +154,21 @@ def test_breakpoints() -> None:
     async def play(shell: Shell) -> None:
         player = shell.player
         await shell.press(OF["add_breakpoint"][0])
-        await shell.answer("colour=red")
-        assert "'colour=red'" in shell.error
-        assert isinstance(shell.app.screen, Ask), "it stays open"
+        kinds = {type(event).__name__ for event in player.timeline.events}
+        assert all(kind in " ".join(shell.lines).replace("\n", " ") for kind in kinds), "it says what there is"
+        for line, words in (
+            ("colour=red", "there is no condition on 'colour'"),
+            ("kind=BlockEvicted", "did you mean 'BlocksEvicted'?"),
+            ("request=secnd", "this run has no request 'secnd': did you mean 'second'?"),
+            ("request=nobody", "it has first"),
+            ("block=0", "this pool has no block 0: it has blocks 1 to"),
+            ("block=12345", "this pool has no block 12345"),
+        ):
+            await shell.answer(line)
+            assert words in shell.error
+            assert isinstance(shell.app.screen, Ask), "it stays open"
         await shell.answer("kind=BlocksEvicted")
+        assert shell.told[-1].startswith("kind=BlocksEvicted stops at 6 events of this run.")
         evictions = [i for i, event in enumerate(player.timeline.events) if type(event).__name__ == "BlocksEvicted"]
         for place in evictions[:2]:
             await shell.press(OF["resume"][0])
@@ -161,12 +177,57 @@ def test_breakpoints() -> None:
         assert player.place == evictions[0]
         await shell.press(OF["reverse"][0])
         assert player.place == -1
+        assert shell.told[-1] == "No breakpoint was hit. This is the beginning."
+        player.seek(evictions[-1])
+        await shell.press(OF["resume"][0])
+        assert player.at_end
+        assert shell.told[-1] == "No breakpoint was hit. This is the end."
         await shell.press(OF["add_breakpoint"][0])
         assert isinstance(shell.app.screen, Menu)
         await shell.choose(1)
         assert player.breakpoints == []
         await shell.press(OF["resume"][0])
         assert player.at_end
+        assert shell.told[-1] == "No breakpoint is set: b sets one. This is the end."
+
+    drive(play, NAME)
+
+
+def test_what_is_typed_of_a_breakpoint_is_completed() -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press(OF["add_breakpoint"][0])
+        field = shell.app.screen.query_one(Input)
+        for begun, completed in (
+            ("ki", "kind="),
+            ("kind=blocksE", "kind=BlocksEvicted"),
+            ("kind=BlocksEvicted req", "kind=BlocksEvicted request="),
+            ("request=s", "request=second"),
+        ):
+            field.value = begun
+            field.cursor_position = len(begun)
+            await shell.pilot.pause()
+            await shell.press("right")
+            assert field.value == completed
+
+    drive(play, NAME)
+
+
+def test_where_a_breakpoint_stops_is_marked_on_the_strip() -> None:
+    async def play(shell: Shell) -> None:
+        strip = shell.stage.query_one(Strip)
+        places = [i for i, event in enumerate(shell.player.timeline.events) if type(event).__name__ == "BlocksEvicted"]
+        marks = [i for i, cell in enumerate(strip._cells) if any(cell.first <= place <= cell.last for place in places)]
+        assert BREAKPOINT not in shell.lines[-2]
+        await shell.press(OF["add_breakpoint"][0])
+        await shell.answer("kind=BlocksEvicted")
+        await shell.pilot.pause()
+        line = "".join(text for text, _ in strip.line(0))
+        assert [index for index, char in enumerate(line) if char == BREAKPOINT] == [1 + strip._column(i) for i in marks]
+        assert BREAKPOINT in shell.lines[-2]
+        assert "a breakpoint stops here" in strip.describe(1 + strip._column(marks[0]), 0)
+        await shell.press(OF["add_breakpoint"][0])
+        await shell.choose(1)
+        assert BREAKPOINT not in shell.lines[-2]
 
     drive(play, NAME)
 
@@ -272,7 +333,15 @@ def test_a_request_of_ones_own() -> None:
             await shell.answer(line)
             assert isinstance(shell.app.screen, Ask), line
             assert shell.error
+        assert "It comes in after step 2," in " ".join(shell.lines), "where it comes in"
         await shell.answer("mine1 (2): What is the capital city of New Zealand?")
+        event = next(
+            e for e in shell.player.timeline.events if getattr(e, "num_cached_tokens", 0) and e.request == "mine1"
+        )
+        assert (
+            f"mine1 comes in after step 2. Admitted in step {event.step}, it hits {event.num_cached_tokens} of its 40 "
+            "tokens." in shell.told[-1]
+        )
         assert shell.player.parent is original
         assert "mine1" not in original.index.requests
         assert hit(shell.player, "mine1") > 0, "its prompt was there before"
@@ -310,10 +379,9 @@ def test_escape_leaves_one_thing_after_the_other() -> None:
         await shell.choose(5)
         branch = shell.player
         assert branch is not original
-        await shell.press(OF["help"][0])
         branch.select(Selection("request", "user1"))
+        await shell.press(OF["help"][0])
         await shell.press(OF["leave"][0])
-        assert not shell.stage.query("HelpPanel")
         assert branch.selection != NOTHING
         await shell.press(OF["leave"][0])
         assert branch.selection == NOTHING
@@ -334,9 +402,9 @@ def test_help_theme_picture_and_quit(tmp_path, monkeypatch) -> None:
     async def play(shell: Shell) -> None:
         for key in OF["help"]:
             await shell.press(key)
-            assert shell.stage.query("HelpPanel"), key
+            assert isinstance(shell.app.screen, Help), key
             await shell.press(key)
-            assert not shell.stage.query("HelpPanel"), key
+            assert isinstance(shell.app.screen, Stage), key
         await shell.press(OF["theme"][0])
         assert not shell.app.current_theme.dark
         await shell.press(OF["theme"][0])
@@ -376,6 +444,30 @@ def test_too_small_says_so_until_it_is_larger() -> None:
     drive(play)
 
 
+def test_zoom_works_from_anywhere() -> None:
+    async def play(shell: Shell) -> None:
+        pool = shell.stage.query_one(Pool)
+        assert pool._grid.overview
+        assert "z: single blocks" in " ".join(shell.lines)
+        await shell.press(OF["zoom"][0])
+        assert not pool._grid.overview
+        await shell.press("tab", "tab", OF["zoom"][0])
+        assert pool._grid.overview
+        await shell.press("2", OF["zoom"][0])
+        await shell.pilot.pause()
+        assert pool.region, "a pool that is hidden comes to the front"
+
+    drive(play, "timestamp-top", size=(80, 24))
+
+
+def test_where_every_block_is_seen_there_is_nothing_to_zoom() -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press(OF["zoom"][0])
+        assert "there is nothing to enlarge" in shell.told[-1]
+
+    drive(play)
+
+
 # A person's own keys
 
 
@@ -388,19 +480,19 @@ def test_other_keys() -> None:
         await shell.press("x")
         assert shell.player.place == -1
 
-    drive(play, keymap={"step": "l", "back": "h,x"})
+    drive(play, keymap={"forward": "l", "back": "h,x"})
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[keys\n", "cannot be read as TOML"),
-        ("[keys]\nstepp = 'l'\n", "there is no action 'stepp': did you mean 'step'?"),
+        ("[keys]\nforwrd = 'l'\n", "there is no action 'forwrd': did you mean 'forward'?"),
         ("[keys]\nzzzzzz = 'l'\n", "`minicache tui --keys` lists them"),
-        ("[keys]\nstep = 3\n", "step must be a text with keys"),
-        ("[keys]\nstep = ''\n", "step must be a text with keys"),
-        ("step = 'l'\n", "write one table [keys]"),
-        ("[keys]\nstep = 'l'\n[more]\n", "write one table [keys]"),
+        ("[keys]\nback = 3\n", "back must be a text with keys"),
+        ("[keys]\nback = 'h,'\n", "back must be a text with keys"),
+        ("back = 'l'\n", "write one table [keys]"),
+        ("[keys]\nback = 'l'\n[more]\n", "write one table [keys]"),
     ],
 )
 def test_a_wrong_key_map_is_named_in_a_sentence(text, words, tmp_path) -> None:
@@ -416,8 +508,9 @@ def test_a_wrong_key_map_is_named_in_a_sentence(text, words, tmp_path) -> None:
 def test_a_key_map_is_read(tmp_path) -> None:
     path = tmp_path / "keys.toml"
     assert read_keymap(path) == {}
-    path.write_text('[keys]\nstep = "l,right"\nback = "h"\n', encoding="utf-8")
-    assert read_keymap(path) == {"step": "l,right", "back": "h"}
+    path.write_text('[keys]\nforward = "l,→"\nback = "["\nplay = "space,question_mark"\n', encoding="utf-8")
+    names = {"forward": "l,right", "back": "left_square_bracket", "play": "space,question_mark"}
+    assert read_keymap(path) == names
 
 
 def test_a_live_engine_serves_what_is_typed_and_can_be_scrubbed() -> None:
@@ -427,6 +520,7 @@ def test_a_live_engine_serves_what_is_typed_and_can_be_scrubbed() -> None:
     live = LiveEngine("tiny")
 
     async def play(shell: Shell) -> None:
+        assert "press i to type a prompt" in " ".join(shell.lines)
         await shell.press(OF["inject"][0])
         await shell.answer("")
         assert shell.error == "the prompt is empty: type some text"

@@ -77,7 +77,7 @@ def test_both_caches_are_opened_side_by_side():
 
 
 def test_a_permalink_comes_back_to_its_place():
-    player = Player(TIMELINES["tail-first, hash"])
+    player = sources.open_run("tail-first", "hash")
     player.seek(33)
     name, place = player.permalink.removeprefix("minicache tui ").split(" --event ")
     other = sources.open_run(name)

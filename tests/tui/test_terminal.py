@@ -151,6 +151,17 @@ def test_a_terminal_that_is_too_small(terminal) -> None:
     assert terminal.status() == 2
 
 
+def test_a_size_that_a_shell_once_exported_is_not_believed(terminal) -> None:
+    terminal.open(100, 30)
+    terminal.type(f"COLUMNS=50 LINES=15 {TUI} two-equal-prompts")
+    terminal.see("step 0 of 2")
+    assert len(terminal.screen.splitlines()) == 30
+    assert max(map(len, terminal.screen.splitlines())) == 100
+    terminal.press("q")
+    terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
+    assert terminal.status() == 0
+
+
 HOSTILE = r"""
 title = "[bold]title[/] \u001b]0;taken\u0007"
 story = "\u001b[31mred\u001b[0m [red]story[/red]"

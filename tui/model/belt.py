@@ -7,8 +7,10 @@ radix tree    · · · · | n1  n3 | n2               leaves in the strategy's o
 import heapq
 from array import array
 from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from minicache.core.eviction import Strategy
+from minicache.core.eviction import Strategy, strategy_named
 from minicache.core.radix_tree import Node
 from minicache.core.request import DEFAULT_NAMESPACE
 from minicache.core.views import EngineView, NodeView
@@ -17,29 +19,47 @@ from ..cells import Cells
 from ..signs import Sign
 from .rows import BeltItem, Selection
 
+if TYPE_CHECKING:
+    from .tree import Tree
+
+Candidate = tuple[tuple[int, ...], int, int]  # a leaf as it is compared with others; last its number
+
 FEW = 6  # empty blocks in a row that are told one by one; of more, the rest is one item
 
 
-def belt_of_queue(view: EngineView, cells: Cells, limit: int, text: Callable[[int], str]) -> Iterator[BeltItem]:
-    """At most `limit` items of the free queue; `text` says what a findable block holds."""
-    count = 0
-    empty: list[int] = []
-    for block in view.free:
-        if count >= limit:
-            break
-        if not cells.holds_findable(block):
-            empty.append(block)
-            if len(empty) <= FEW:
-                yield _empty([block])
-                count += 1
-            continue
-        if len(empty) > FEW:
-            yield _empty(empty[FEW:])
-        empty = []
-        yield BeltItem(str(block), (block,), Sign.FINDABLE, text(block), Selection("block", block))
-        count += 1
-    if len(empty) > FEW:
-        yield _empty(empty[FEW:])
+class QueueBelt:
+    """The free queue as items; `text` says what a hash stands for. Of a block that holds the same it keeps the item."""
+
+    def __init__(self, text: Callable[[bytes], str]) -> None:
+        self._text = text
+        self._kept: dict[tuple[int, bytes], BeltItem] = {}
+
+    def items(self, view: EngineView, cells: Cells, limit: int) -> list[BeltItem]:
+        """At most so many, front first."""
+        free = list(islice(view.free, limit + cells.counts().free))  # so many of which are empty at most
+        return list(islice(self._items(free, cells.findable(free), view), limit))
+
+    def _items(self, free: list[int], findable: bytes, view: EngineView) -> Iterator[BeltItem]:
+        at = 0
+        while at < len(free):
+            if findable[at]:
+                yield self._findable(free[at], view.hashes[free[at]])
+                at += 1
+                continue
+            end = findable.find(1, at) % (len(free) + 1)  # -1 is the end
+            few = min(at + FEW, end)
+            yield from (_empty(free[number : number + 1]) for number in range(at, few))
+            if few < end:
+                yield _empty(free[few:end])
+            at = end
+
+    def _findable(self, block: int, hash: bytes) -> BeltItem:
+        item = self._kept.get((block, hash))
+        if item is None:
+            text = f'block {block}: "{self._text(hash)}"'
+            item = BeltItem(str(block), (block,), Sign.FINDABLE, text, Selection("block", block))
+            self._kept[block, hash] = item
+        return item
 
 
 def _empty(blocks: list[int]) -> BeltItem:
@@ -48,29 +68,24 @@ def _empty(blocks: list[int]) -> BeltItem:
     return BeltItem(label, tuple(blocks), Sign.EMPTY, what, Selection("block", blocks[0]), len(blocks))
 
 
-def belt_of_tree(view: EngineView, strategy: Strategy, limit: int, text: Callable[[int], str]) -> Iterator[BeltItem]:
+def belt_of_tree(tree: "Tree", view: EngineView, strategy: str, limit: int) -> Iterator[BeltItem]:
     """At most `limit` nodes in the order in which they would be evicted, one after the other."""
-    children: dict[int, int] = {}
-    for node in view.nodes.values():
-        children[node.parent] = children.get(node.parent, 0) + 1
-    leaves = [
-        _candidate(id, node, strategy) for id, node in view.nodes.items() if not node.locks and not children.get(id)
-    ]
+    leaves = tree.leaves(view, strategy)[:limit]  # ascending, so it is a heap
     first = {id for *_, id in leaves}
-    heapq.heapify(leaves)
-    for _ in range(limit):
-        if not leaves:
-            return
+    gone: dict[int, int] = {}  # node -> of how many children
+    while leaves and limit:
+        limit -= 1
         *_, id = heapq.heappop(leaves)
         node = view.nodes[id]
-        yield BeltItem(f"n{id}", node.blocks, Sign.FINDABLE, text(id), Selection("node", id), later=id not in first)
+        text = tree.text(id, view)
+        yield BeltItem(f"n{id}", node.blocks, Sign.FINDABLE, text, Selection("node", id), later=id not in first)
         parent = node.parent
-        children[parent] -= 1
-        if parent and not children[parent] and not view.nodes[parent].locks:
-            heapq.heappush(leaves, _candidate(parent, view.nodes[parent], strategy))
+        gone[parent] = gone.get(parent, 0) + 1
+        if parent and gone[parent] == tree.children(parent) and not view.nodes[parent].locks:
+            heapq.heappush(leaves, candidate(parent, view.nodes[parent], strategy_named(strategy)))
 
 
-def _candidate(id: int, view: NodeView, strategy: Strategy) -> tuple[tuple[int, ...], int, int]:
+def candidate(id: int, view: NodeView, strategy: Strategy) -> Candidate:
     """As the tree compares its leaves. Nodes are numbered as they are created, so that the number says what `created`
     says: two nodes are created at the same tick only if one hangs on the other, and they are not leaves together."""
     node = Node(id, DEFAULT_NAMESPACE, array("Q"), [], None, id, view.tick, view.priority, view.hits, view.locks)

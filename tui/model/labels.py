@@ -4,7 +4,7 @@ them."""
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minicache.sim.fork import Change, EditPrompt, InjectRequest
-from minicache.sim.prompt import OutputOf, Part, Run, build
+from minicache.sim.prompt import OutputOf, Part, Run, Tokens, build
 from minicache.sim.timeline import Timeline
 
 from .run_index import RunIndex
@@ -37,11 +37,13 @@ def _flat(changes: Iterable[Change]) -> Iterator[Change]:
 def label_runs(
     parts: Sequence[Part], tokens: Sequence[int], seed: int, outputs: Mapping[str, Sequence[int]]
 ) -> list[Run]:
-    """Which tokens of the prompt come from which part; nothing if the parts do not give these tokens."""
+    """Which tokens of the prompt come from which part; nothing if the parts do not give these tokens. A part that is
+    written as tokens, as those of a recorded run are, has no name of its own."""
     if any(isinstance(part, OutputOf) and part.request not in outputs for part in parts):
         return []
     built, runs = build(parts, seed, outputs)
-    return runs if built == list(tokens) else []
+    named = [run for run, part in zip(runs, parts, strict=True) if not isinstance(part, Tokens)]
+    return named if built == list(tokens) else []
 
 
 def show_ids(tokens: Sequence[int]) -> str:
@@ -55,8 +57,7 @@ class Texts:
     def __init__(self, timeline: Timeline, index: RunIndex, decode: Decoder | None = None) -> None:
         self.timeline = timeline
         self.index = index
-        simulated = str(timeline.settings.get("clock", "modelled")).startswith("modelled")
-        self.decode = decode or (None if simulated else show_ids)
+        self.decode = decode or (None if timeline.token_words.simulated else show_ids)
         self._prompts = written_prompts(timeline)
         self._runs: dict[str, list[Run]] = {}
 

@@ -13,14 +13,33 @@ ENDED = 200  # so many of those that are over have a row, the latest
 _OVER: dict[str, State] = {"finished": "done", "aborted": "aborted"}
 
 
-def request_rows(view: EngineView, index: RunIndex, place: int) -> list[RequestRow]:
-    """Those that run, in the order of admission; those that wait, in their order; those that are over, newest first."""
-    rows = [_row(id, view.requests[id], _phase(view.requests[id])) for id in view.running]
-    for id in view.waiting:
-        request = view.requests[id]
-        rows.append(_row(id, request, "preempted" if request.status == "preempted" else "waiting"))
-    rows += islice(_over(view, index, place), ENDED)
-    return rows
+class Requests:
+    """Makes the rows. Those of requests that are over are kept: nothing happens to them any more."""
+
+    def __init__(self, index: RunIndex) -> None:
+        self.index = index
+        self._ended: dict[str, RequestRow] = {}
+
+    def rows(self, view: EngineView, place: int) -> list[RequestRow]:
+        """Those that run, in the order of admission; those that wait, in their order; those that are over, newest
+        first."""
+        rows = [_row(id, view.requests[id], _phase(view.requests[id])) for id in view.running]
+        for id in view.waiting:
+            request = view.requests[id]
+            rows.append(_row(id, request, "preempted" if request.status == "preempted" else "waiting"))
+        rows += islice(self._over(view, place), ENDED)
+        return rows
+
+    def _over(self, view: EngineView, place: int) -> Iterator[RequestRow]:
+        for id in reversed(view.ended):
+            row = self._ended.get(id)
+            if row is None:
+                request = view.ended[id]
+                row = self._ended[id] = _row(id, request, _OVER[request.status])
+            yield row
+        for refused, id in reversed(self.index.rejections):
+            if refused <= place:
+                yield RequestRow(id, "refused", 0, None, 0, 0, 0, 0)
 
 
 def _phase(request: RequestView) -> State:
@@ -44,12 +63,3 @@ def _row(id: str, request: RequestView, state: State) -> RequestRow:
         request.max_tokens,
         request.num_preemptions,
     )
-
-
-def _over(view: EngineView, index: RunIndex, place: int) -> Iterator[RequestRow]:
-    refused = [row for row in index.rejections if row[0] <= place]
-    for id in reversed(view.ended):
-        request = view.ended[id]
-        yield _row(id, request, _OVER[request.status])
-    for _, id in reversed(refused):
-        yield RequestRow(id, "refused", 0, None, 0, 0, 0, 0)

@@ -1,7 +1,8 @@
 """What panels draw, as data. Every text in here may come from a prompt: draw it as text, never as markup."""
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, overload
 
 from ..signs import Sign
 
@@ -76,12 +77,39 @@ class TreeRow:
     orphan: bool = False
 
 
+NO_ROW: Callable[[Any], TreeRow] = {}.__getitem__
+
+
+class LazyRows(Sequence[TreeRow]):
+    """The rows with these keys, each made when it is asked for. Valid until the player moves."""
+
+    def __init__(self, keys: Sequence[Hashable] = (), make: Callable[[Any], TreeRow] = NO_ROW) -> None:
+        self.keys = keys
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, index: int) -> TreeRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[TreeRow]: ...
+    def __getitem__(self, index: int | slice) -> TreeRow | list[TreeRow]:
+        if isinstance(index, slice):
+            return [self._make(key) for key in self.keys[index]]
+        return self._make(self.keys[index])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LazyRows) and list(self) == list(other)
+
+
 @dataclass(frozen=True, slots=True)
 class TreeModel:
-    """The rows, and which of them the current event is about."""
+    """The rows, which of them the current event is about, and the keys of those that came since the stop before."""
 
-    rows: list[TreeRow] = field(default_factory=list)
+    rows: LazyRows = field(default_factory=LazyRows)
     focus: int | None = None
+    came: frozenset[Hashable] = frozenset()
 
 
 ChainModel = TreeModel

@@ -1,25 +1,22 @@
 """The state at a place of a timeline, and quick ways to another place.
 
-    checkpoints  ^               ^               ^
-                                 |---- fold ---->|<- undo -|-- apply ->
-                                               place
+                 |------- fold -------->|<-------- undo ---------|-- apply ->
+    stretches    |    the one before    |          now         place
 
-Near places are reached by applying events or taking them back, far ones from a checkpoint. Folding begins before the
-step in which the place lies, for what is new in a step is known only by who saw the step begin.
+Near places are reached by applying events or taking them back, far ones by folding from a checkpoint. Whoever goes
+back will come to where this stretch begins; so with every event that is taken back a little of the stretch before is
+folded, and it is there when it is needed.
 """
 
-from collections import deque
-
-from minicache.core import events as ev
 from minicache.core.views import EngineView
 from minicache.sim.collection import no_collection
 from minicache.sim.timeline import Timeline
 
-from ..cells import Cells, Saved
-from .inverse import Inverse, inverse_of
+from ..cells import Cells
+from .folding import Folding, pool_start
+from .touched import Key
 
 NEAR = 400  # so many events are applied rather than folded from a checkpoint
-REMEMBERED = 4000  # so many events can be taken back
 
 
 class State:
@@ -27,61 +24,73 @@ class State:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.place = -1
-        self._undo: deque[tuple[Inverse | None, Saved]] = deque(maxlen=REMEMBERED)
-        self.view, self.cells = self._from_checkpoint(-1)
+        self._now = Folding(timeline, -1).finished()
+        self._before: Folding | None = None
+
+    @property
+    def place(self) -> int:
+        return self._now.place
+
+    @property
+    def view(self) -> EngineView:
+        return self._now.view
+
+    @property
+    def cells(self) -> Cells:
+        return self._now.cells
+
+    def take_touched(self) -> set[Key] | None:
+        """The hashes and nodes that moves touched since the last call; None if any may be another."""
+        touched, self._now.touched = self._now.touched, set()
+        return touched
 
     def go(self, place: int) -> frozenset[int] | None:
         """Move to `place`. Returns the blocks whose cell changed; None if the pool is another one."""
         if place == self.place:
             return frozenset()
         self.cells.begin()
-        if self._same_pool(place) and self._go_near(place):
+        same_pool = self._same_pool(place)
+        if same_pool and (self._go_on(place) or self._go_back(place)):
             return self.cells.changed()
-        before = self.cells
+        cells = self.cells
         with no_collection():
-            self.view, self.cells = self._from_checkpoint(place)
-        self.place = place
-        return before.differing(self.cells) if self._same else None
-
-    def _go_near(self, place: int) -> bool:
-        """By applying events or taking them back, if that is quick."""
-        if self.place - len(self._undo) <= place < self.place:
-            while self.place > place:
-                inverse, saved = self._undo.pop()
-                self.cells.take_back(saved)
-                if inverse is not None:
-                    inverse()
-                self.place -= 1
-            return True
-        if self.place < place <= self.place + NEAR:
-            for event in self.timeline.events[self.place + 1 : place + 1]:
-                self._apply(event)
-            self.place = place
-            return True
-        return False
-
-    def _apply(self, event: ev.Event) -> None:
-        inverse = inverse_of(self.view, event)
-        self.view.apply(event)
-        self._undo.append((inverse, self.cells.take(event)))
+            self._now = Folding(self.timeline, place).finished()
+        return cells.differing(self.cells) if same_pool else None
 
     def _same_pool(self, place: int) -> bool:
         """Whether no event between here and there found another pool."""
-        low, high = sorted((self.place, place))
-        self._same = not any(low + 1 < changed <= high + 1 for changed in self.timeline.rebases)
-        return self._same
+        return pool_start(self.timeline, self.place) == pool_start(self.timeline, place)
 
-    def _from_checkpoint(self, place: int) -> tuple[EngineView, Cells]:
-        timeline = self.timeline
-        begun = timeline.previous(place + 1, "StepStarted")
-        base = -1 if begun is None else begun - 1
-        pool = max((changed - 1 for changed in timeline.rebases if changed <= place + 1), default=-1)
-        index = timeline.checkpoint_before(max(base, pool) + 1)
-        start, checkpoint = timeline.checkpoint_at(index)
-        self.view = checkpoint.restore()
-        self.cells = Cells(self.view)
-        self._undo.clear()
-        for event in timeline.events[start + 1 : place + 1]:
-            self._apply(event)
-        return self.view, self.cells
+    def _go_on(self, place: int) -> bool:
+        """By applying events, if they are few."""
+        if not self.place < place <= self.place + NEAR:
+            return False
+        self._now.forward(place)
+        return True
+
+    def _go_back(self, place: int) -> bool:
+        """By taking events back, if that is possible."""
+        now, before = self._now, self._before
+        if place > now.place:
+            return False
+        if place < now.first:
+            if before is None or before.end != now.first:
+                return False
+            stretch = before.finished()
+            if place < stretch.first:
+                return False
+            now.back(now.first)
+            stretch.follow(now)
+            self._now, self._before = stretch, None
+        self._prepare(place)
+        self._now.back(place)
+        return True
+
+    def _prepare(self, place: int) -> None:
+        """Fold as much of the stretch before as going back to `place` is of what can still be taken back."""
+        now = self._now
+        if now.first == pool_start(self.timeline, now.first):
+            return
+        if self._before is None or self._before.end != now.first:
+            self._before = Folding(self.timeline, now.first)
+        self._before.go_on(self._before.left * (now.place - place) / (now.place - now.first))

@@ -1,6 +1,7 @@
 """The whole run in one line: each cell stands for some events, and shows the rarest kind among them."""
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import replace
 from itertools import pairwise
 
 from minicache.core import events as ev
@@ -10,7 +11,7 @@ from minicache.sim.timeline import Timeline
 from .rows import StripCell
 
 # By rank: what is shown before what. The names of kinds are those of styles.
-GLYPHS = "─·▲○✓▾◆○✕!"
+GLYPHS = "─·▲○✓▾◆Y✕!"
 KINDS = ("line", "quiet", "computed", "findable", "text", "focus", "hit", "shared", "evicted", "preempted")
 WORDS = (
     "the scheduler at work",
@@ -51,39 +52,38 @@ def rank_of(event: Event) -> int:
     return PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    width: int
-    length: int
-    cells: tuple[tuple[int, int, int], ...]  # first, last, rank
-
-
 class StripMap:
     """The cells of a timeline, which may grow."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self._ranks = bytearray()
-        self._layout: _Layout | None = None
+        self._layout = (0, 0)  # width, and how many events there were
+        self._bounds: list[int] = []  # where each cell begins, and the end
+        self._cells: list[StripCell] = []
 
     def cells(self, width: int, place: int) -> list[StripCell]:
         """At most `width` cells, as many as there are events at most. Every event is in one of them."""
-        return [
-            StripCell(GLYPHS[rank], KINDS[rank], first <= place <= last, first, last, _what(first, last, rank))
-            for first, last, rank in self._laid_out(width).cells
-        ]
+        self._lay_out(width)
+        cells = list(self._cells)
+        if 0 <= place < len(self._ranks):
+            here = bisect_right(self._bounds, place) - 1
+            cells[here] = replace(cells[here], contains_place=True)
+        return cells
 
-    def _laid_out(self, width: int) -> _Layout:
+    def _lay_out(self, width: int) -> None:
         events = self.timeline.events
-        for place in range(len(self._ranks), len(events)):
-            self._ranks.append(rank_of(events[place]))
-        layout = self._layout
-        if layout is None or (layout.width, layout.length) != (width, len(events)):
-            count = min(width, len(events))
-            bounds = [number * len(events) // count for number in range(count + 1)] if count else []
-            cells = ((a, b - 1, max(self._ranks[a:b])) for a, b in pairwise(bounds))
-            layout = self._layout = _Layout(width, len(events), tuple(cells))
-        return layout
+        if self._layout == (width, len(events)):
+            return
+        self._layout = width, len(events)
+        self._ranks.extend(map(rank_of, events[len(self._ranks) :]))
+        count = min(width, len(events))
+        self._bounds = [number * len(events) // count for number in range(count + 1)] if count else []
+        self._cells = [self._cell(first, end - 1) for first, end in pairwise(self._bounds)]
+
+    def _cell(self, first: int, last: int) -> StripCell:
+        rank = max(self._ranks[first : last + 1])
+        return StripCell(GLYPHS[rank], KINDS[rank], False, first, last, _what(first, last, rank))
 
 
 def _what(first: int, last: int, rank: int) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model.rows import Selection, TreeRow
+from ..model.rows import Selection, TreeModel, TreeRow
 from .line import Line
 from .rows import Rows
 
@@ -27,17 +27,20 @@ class Branches(Rows):
 
     def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(player, id=id, classes=classes)
-        self._rows: list[TreeRow] = []
-        self._before: list[TreeRow] = []
+        self._model = TreeModel()
+        self._seen: dict[int, TreeRow] = {}  # number of a row -> the row, as far as they are seen
+        self._before: dict[int, TreeRow] = {}  # those that were seen before the last move
         self._new: frozenset[object] = frozenset()
         self._gone: frozenset[object] = frozenset()
         self._chosen: frozenset[int] = frozenset()
-        self._read = (-1, 0)  # version and width
+        self._key: object = None  # of the row under the cursor
+        self._read: tuple[int, int] = (-1, 0)  # version and width
+        self._looked: tuple[object, ...] = ()
         self._indent = 2  # columns of a level
         self._left_out = 0  # levels
 
-    def rows_and_focus(self) -> tuple[list[TreeRow], int | None]:
-        """The rows of the model, and the one that the current event touched."""
+    def model(self) -> TreeModel:
+        """The rows, as the player has them now."""
         raise NotImplementedError
 
     def read(self) -> None:
@@ -45,40 +48,67 @@ class Branches(Rows):
         if (player.version, self.width) == self._read:
             return
         self._read = player.version, self.width
-        key = self._rows[self.cursor].key if self.cursor < len(self._rows) else None
-        self._before = self._rows
-        self._rows, focus = self.rows_and_focus()
-        old, new = {row.key for row in self._before}, {row.key for row in self._rows}
-        self._new, self._gone = frozenset(new - old), frozenset(old - new)
-        self.cursor = next((i for i, row in enumerate(self._rows) if row.key == key), 0)
+        self._before = self._seen
+        self._model = self.model()
+        keys = self._model.rows.keys
+        self.cursor = keys.index(self._key) if self._key in keys else 0
+        self._key = keys[self.cursor] if keys else None
         self._chosen = player.chosen_blocks()
-        deepest = max((len(row.branches) for row in self._rows), default=0)
+        if self._model.focus is not None:
+            self.show_line(self._model.focus + 1)
+        self._look()
+        now, before = ({row.key for row in seen.values()} for seen in (self._seen, self._before))
+        self._new = self._model.came - before
+        stays = next(iter(self._seen), 0) == next(iter(self._before), 0)  # else a row may be gone because of scrolling
+        self._gone = frozenset(key for key in before - now if key not in keys) if stays else frozenset()
+
+    def _look(self) -> None:
+        """Take the rows that can be seen. Levels are indented so that the deepest of them has room for its text."""
+        top = self.scroll_offset.y
+        if self._looked == (self._read, top, self.height):
+            return
+        self._looked = self._read, top, self.height
+        first = max(0, top - 1)
+        self._seen = dict(enumerate(self._model.rows[first : top + self.height], first))
+        deepest = max((row.depth for row in self._seen.values()), default=0)
         room = max(2, self.width - TEXT_ROOM)
         self._indent = 2 if deepest * 2 <= room else 1
         self._left_out = max(0, deepest * self._indent - room)
-        if focus is not None:
-            self.show_line(focus + 1)
 
-    @property
-    def _shown(self) -> list[TreeRow]:
-        """What was pruned goes first; what is new grows after it."""
-        return self._before if self._gone and self.moving < 0.5 else self._rows
+    def redraw(self) -> None:
+        self._look()
+        super().redraw()
+
+    def scrolled(self) -> None:
+        self._gone = frozenset()  # what was pruned is seen to go only if everything else stays where it is
+        self._look()
+
+    def move(self, dx: int, dy: int) -> bool:
+        return super().move(dx, dy) and self._keep()
+
+    def point(self, x: int, y: int) -> bool:
+        return super().point(x, y) and self._keep()
+
+    def _keep(self) -> bool:
+        """The cursor stays on its row."""
+        self._key = self._model.rows.keys[self.cursor]
+        return True
 
     @property
     def in_motion(self) -> bool:
         return bool(self._new or self._gone)
 
     def count(self) -> int:
-        return len(self._rows) + 1
+        return len(self._model.rows) + 1
 
     def line(self, y: int) -> Line:
         line = Line(self.width)
         if y == 0:
             return line.add("root", "quiet")
-        rows = self._shown
-        if y > len(rows):
+        pruning = self._gone and self.moving < 0.5  # what was pruned goes first; what is new grows after it
+        row = (self._before if pruning else self._seen).get(y - 1)
+        if row is None:
             return line
-        row = rows[y - 1]
         self._add_branches(line, row)
         here = " cursor" if self.has_focus and y - 1 == self.cursor else ""
         if row.folded:
@@ -114,12 +144,12 @@ class Branches(Rows):
         line.add(("├" if own else "└") + space, "line")
 
     def under_cursor(self) -> Selection | None:
-        return self._rows[self.cursor].selection if self._rows else None
+        return self._model.rows[self.cursor].selection if self._model.rows else None
 
     def describe(self, x: int, y: int) -> str:
-        if not 1 <= y <= len(self._rows):
+        row = self._seen.get(y - 1)
+        if row is None:
             return ""
-        row = self._rows[y - 1]
         return f"{row.label}: {_blocks(row.blocks)} {row.text}"
 
 

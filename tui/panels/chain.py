@@ -1,6 +1,6 @@
 """The hash chain: every findable block below the block whose hash its own hash contains."""
 
-from ..model.rows import TreeRow
+from ..model.rows import ChainModel
 from .branches import Branches
 
 
@@ -18,8 +18,6 @@ without a branch is folded.
 `up` and `down` move, `enter` explains the block.
 """
 
-    def rows_and_focus(self) -> tuple[list[TreeRow], int | None]:
-        model = self.player.chain()
-        blocks = sum(len(row.blocks) + row.folded for row in model.rows)
-        self.entitle("Hash chain", f"{blocks:,} findable")
-        return model.rows, model.focus
+    def model(self) -> ChainModel:
+        self.entitle("Hash chain", f"{len(self.player.view.hashes):,} findable")
+        return self.player.chain()

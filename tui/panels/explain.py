@@ -12,6 +12,7 @@ from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained
 from minicache.sim.rules import Rule
 
+from ..keys import key_of
 from .line import Line, wrapped
 from .panel import Panel
 
@@ -24,7 +25,6 @@ RULE = "The rule: "
 CARD = 44  # cells of the right column, in which the rule stands where there is room for one
 READABLE = 104  # from a longer line the eye does not find back to the next one
 INDENT = "  "
-BACK = "escape: back to what happened"
 
 
 class Explain(Panel):
@@ -33,11 +33,12 @@ class Explain(Panel):
     HELP = """\
 # Explain
 
-What happened in this step, sentence by sentence; the last one is where you are. Below or beside it stand the **rule**
-by which it was so, what would have made it **different**, and the **function** of `minicache.core` that decided.
+What happened since the place before, sentence by sentence; the last one is where you are. Below or beside it stand
+the **rule** by which it was so, what would have made it **different**, and the **function** of `minicache.core` that
+decided.
 
 Select a block, a node, a token, a request or a place in the event strip (focus the panel with `tab`, move with the
-arrow keys, press `enter`; or click), and it explains that instead. `escape` goes back to what happened.
+arrow keys, press `enter`; or click), and it explains that instead. `{leave}` goes back to what happened.
 
 `up` and `down` scroll.
 """
@@ -102,7 +103,10 @@ arrow keys, press `enter`; or click), and it explains that instead. `escape` goe
 
     def _story(self, story: str) -> list[Row]:
         title, _, text = story.partition("\n")
-        self._title, self._below = f"The story · {title}", "press → to take one step"
+        self._title, self._below = f"The story · {title}", f"press {key_of(self.app, 'forward')} to begin"
+        if not len(self.player.timeline):  # a live engine to which nobody has said anything
+            self._below = f"press {key_of(self.app, 'inject')} to type a prompt"
+            text = "Type a prompt and watch the engine serve it. You can go back in what happened, and send another."
         return self._paragraph(text.strip(), "text", self.width)
 
     def _beat(self, accounts: list[Account]) -> int:
@@ -128,11 +132,15 @@ arrow keys, press `enter`; or click), and it explains that instead. `escape` goe
         try:
             return self._explained(self.player.explain())
         except UnknownThing as error:  # it is not there at this place
-            self._title, self._below = "Explain", BACK
+            self._title, self._below = "Explain", self._back
             return self._paragraph(f"{str(error)[:1].upper()}{str(error)[1:]}.", "text", self.width)
 
+    @property
+    def _back(self) -> str:
+        return f"{key_of(self.app, 'leave')}: back to what happened"
+
     def _explained(self, explained: Explained) -> list[Row]:
-        self._title, self._below = f"Explain · {explained.subject}", BACK
+        self._title, self._below = f"Explain · {explained.subject}", self._back
         rows = self._paragraph(explained.summary, "text strong", self.width, begin="▌ ")
         for account in reversed(explained.accounts):
             where = f"Event {account.place:,}, step {account.step}. "
@@ -154,6 +162,8 @@ arrow keys, press `enter`; or click), and it explains that instead. `escape` goe
         return rows
 
     def _rule_card(self, rule: Rule) -> list[Row]:
-        rows: list[Row] = [[(RULE, "quiet"), (rule.name, "focus strong")]]
+        first, *more = wrapped(RULE + rule.name, CARD)
+        rows: list[Row] = [[(RULE, "quiet"), (first.removeprefix(RULE), "focus strong")]]
+        rows += [[(part, "focus strong")] for part in more]
         rows += [[(part, "text")] for part in wrapped(rule.otherwise, CARD)]
         return rows + [[(part, "quiet")] for part in rule.decided_by.split(" ")]

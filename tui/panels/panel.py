@@ -6,6 +6,8 @@ the first, compares the lines that can be seen with those that were drawn, and r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -118,8 +120,10 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         self.tabs: list[tuple[str, bool]] = []  # names of the panels in this place, and which of them this is
         self._ready = False  # whether the player was read
         self._titles = ("", "", "")
+        self._asked: tuple[object, ...] = ()  # the titles with all that they depend on
         self._titled: tuple[object, ...] = ()
         self._drawn: dict[int, Line] = {}
+        self._hold: tuple[Size, Glyphs] | None = None
         self._styles: dict[str, Style] = {}
 
     # What a panel must say
@@ -161,17 +165,29 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """What every cell asks for is looked up once: in here neither the size nor the glyphs change."""
+        if self._hold is not None:
+            yield
+            return
+        self._hold = self.scrollable_content_region.size, self._find_glyphs()
+        try:
+            yield
+        finally:
+            self._hold = None
+
     @property
     def width(self) -> int:
-        return self.scrollable_content_region.width
+        return (self._hold[0] if self._hold else self.scrollable_content_region).width
 
     @property
     def height(self) -> int:
-        return self.scrollable_content_region.height
+        return (self._hold[0] if self._hold else self.scrollable_content_region).height
 
     @property
     def ascii(self) -> bool:
-        return self.app.has_class("-ascii") or self.screen.has_class("-ascii")
+        return self.glyphs is ASCII
 
     def glyph(self, sign: Sign | str) -> str:
         """The sign as one cell."""
@@ -179,7 +195,10 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def glyphs(self) -> Glyphs:
-        return getattr(self.app, "glyphs", ASCII if self.ascii else UNICODE)
+        return self._hold[1] if self._hold else self._find_glyphs()
+
+    def _find_glyphs(self) -> Glyphs:
+        return ASCII if self.app.has_class("-ascii") or self.screen.has_class("-ascii") else UNICODE
 
     def mark(self, sign: Sign | str, sharers: int = 0, width: int = 3) -> str:
         """The sign, and how many share the block, in at most `width` cells: `◉+` where they are too many to say."""
@@ -191,6 +210,11 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         self._titles = title, figures, below
 
     def show_titles(self) -> None:
+        """Put the titles into the border, if they are others than before."""
+        asked = self._titles, tuple(self.tabs), self.has_focus, self.outer_size, self.glyphs
+        if asked == self._asked:
+            return
+        self._asked = asked
         room = self.outer_size.width - 6
         clean = ascii_only if self.ascii else str
         title, figures, below = (clean(printable(text)) for text in self._titles)
@@ -213,23 +237,25 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         """Draw what the player says now, as far as it differs from what is drawn."""
         if not self.is_attached or self.width < 1 or self.height < 1:
             return
-        self.read()
-        self._ready = True
-        size = Size(self.width, self.count())
-        if size != self.virtual_size:
-            self.virtual_size = size
-        self.show_titles()
-        self.redraw()
+        with self._held():
+            self.read()
+            self._ready = True
+            size = Size(self.width, self.count())
+            if size != self.virtual_size:
+                self.virtual_size = size
+            self.show_titles()
+            self.redraw()
 
     def redraw(self) -> None:
         """Draw the lines that differ from what is drawn."""
         if not self._ready:
             return
         top = self.scroll_offset.y
-        lines = {y: self.line(y) for y in range(top, min(top + self.height, self.count()))}
-        for y in range(top, top + self.height):
-            if lines.get(y) != self._drawn.get(y):
-                self.refresh(Region(0, y - top, self.width, 1))
+        with self._held():
+            lines = {y: self.line(y) for y in range(top, min(top + self.height, self.count()))}
+            for y in range(top, top + self.height):
+                if lines.get(y) != self._drawn.get(y):
+                    self.refresh(Region(0, y - top, self.width, 1))
         self._drawn = lines
 
     def render_line(self, y: int) -> Strip:

@@ -10,13 +10,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
-from textual.binding import Binding
 
 from minicache.sim.phrases import short_hash
 
 from ..cells import CODE, CODES
+from ..keys import key_of
 from ..model.rows import Selection
-from ..signs import MEANINGS, Sign
+from ..signs import MEANINGS, NEWS, Sign
+from .legend import legend_lines
 from .line import Line
 from .panel import SIDEWAYS, Panel
 from .pool_layout import Grid, lay_out
@@ -25,20 +26,8 @@ if TYPE_CHECKING:
     from ..player import Player
 
 STRETCH = 128  # blocks that are compared at once
-NEWS = (Sign.PREEMPTED, Sign.EVICTED, Sign.HIT, Sign.COMPUTED, Sign.GENERATED)  # the rarest first
 HELD = (Sign.SHARED, Sign.USED, Sign.FINDABLE)
 RAMP, ASCII_RAMP = "▁▂▃▄▅▆▇", "1234567"
-LEGEND = (
-    (Sign.EMPTY, "empty"),
-    (Sign.FINDABLE, "free, findable"),
-    (Sign.USED, "in use"),
-    (Sign.SHARED, "shared by 3"),
-    (Sign.HIT, "hit now"),
-    (Sign.COMPUTED, "computed now"),
-    (Sign.GENERATED, "generated now"),
-    (Sign.EVICTED, "evicted now"),
-    (Sign.NULL, "null block"),
-)
 
 
 class Pool(Panel):
@@ -49,21 +38,12 @@ class Pool(Panel):
 
 Every **block** of KV memory, in the order of its number; the number before a row is that of its first block.
 
-| sign | meaning |
-|---|---|
-| `·` | empty: free, and nothing in it can be found |
-| `○` | free, but findable: it will be hit, or evicted |
-| `●` | in use by one request |
-| `◉3` | shared by three |
-| `◆` `▲` `✕` | hit, computed, evicted in this step |
-| `∅` | the null block, which is never handed out |
-
 The arrow keys move the cursor, `enter` (or a click) explains the block. A pool that is larger than the panel is shown
 as an **overview**, in which a cell stands for several blocks: what is news in this step, else what most of them are;
-and beside it, unless that is all of them, how many hold something: `●▄` is half full. `z` or the wheel goes to single
-blocks around the cursor, `z` again goes back.
+and beside it, unless that is all of them, how many hold something: `●▄` is half full. `{zoom}` or the wheel goes to
+single blocks around the cursor, `{zoom}` again goes back.
 """
-    BINDINGS: ClassVar = [*SIDEWAYS, Binding("z", "zoom", "Overview or single blocks", show=False)]
+    BINDINGS: ClassVar = [*SIDEWAYS]
 
     def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(player, id=id, classes=classes)
@@ -98,13 +78,15 @@ blocks around the cursor, `z` again goes back.
         counts = self.player.cells.counts()
         figures = f"{counts.used:,} used · {counts.cached:,} cached · {counts.free:,} free"
         grid = self._grid
-        below = ""
+        below, zoom = "", key_of(self.app, "zoom")
         if grid.overview:
-            below = f"1 cell = {grid.per_cell:,} blocks · z: single blocks"
+            below = f"1 cell = {grid.per_cell:,} blocks · {zoom}: single blocks"
         elif self.zoomed and grid.lines > self.height:
             first = self.scroll_offset.y * grid.columns
             last = min(first + self.height * grid.columns, grid.num_blocks) - 1
-            below = f"blocks {first:,} to {last:,} of {grid.num_blocks:,} · z: overview"
+            below = f"blocks {first:,} to {last:,} of {grid.num_blocks:,} · {zoom}: overview"
+        if not self._legend and not grid.listed:
+            below += f"{' · ' if below else ''}{key_of(self.app, 'help')}: signs"
         self.entitle(f"Block pool · {self.label}" if self.label else "Block pool", figures, below)
 
     def redraw(self) -> None:
@@ -185,18 +167,17 @@ blocks around the cursor, `z` again goes back.
         return _dominant(bytes(self._shown[blocks.start : blocks.stop]))
 
     def _draw_legend(self) -> list[Line]:
-        """The signs and their meanings, at the bottom, if there is room for them below the blocks."""
-        if self._grid.overview:
+        """What the signs on the screen mean, at the bottom, if there is room for it below the blocks. A list of blocks
+        says it in words."""
+        grid = self._grid
+        if grid.listed:
             return []
-        lines = [Line(self.width)]
-        for sign, meaning in LEGEND:
-            if lines[-1].room < len(meaning) + 4:
-                lines.append(Line(self.width))
-            lines[-1].add(self.mark(sign, 3), str(sign)).add(f" {meaning}", "quiet").add("   ")
-        spare = self.height - self._grid.lines
-        if spare < len(lines) + 1:
-            return []
-        return [Line(self.width) for _ in range(spare - len(lines))] + lines
+        return legend_lines(self._codes, grid.overview, self.width, self.height - grid.lines, self.mark)
+
+    @property
+    def can_zoom(self) -> bool:
+        """Whether not every block is seen at once."""
+        return self._grid.overview or self._grid.lines > self.height
 
     # Cursor
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding
 
 from ..model.rows import Selection, StripCell
+from ..stops import stopping_places
 from .line import Line
 from .panel import SIDEWAYS, Panel
 
 if TYPE_CHECKING:
     from ..player import Player
+
+
+BREAKPOINT = "■"
 
 
 class Strip(Panel):
@@ -22,7 +27,8 @@ class Strip(Panel):
 # Event strip
 
 The whole run from left to right, a sign for each stretch of it: what is rare in a stretch is shown before what is
-common, so no eviction and no preemption is lost. The reversed cell is where you are; what lies ahead is fainter.
+common, so no eviction and no preemption is lost. The reversed cell is where you are; what lies ahead is fainter. `■`
+is where a breakpoint stops (`{add_breakpoint}` sets one, `{resume}` goes on to it).
 
 **Click** it or **drag** along it to go there. With the keyboard: `left` and `right` move a cursor, `enter` goes there.
 """
@@ -37,6 +43,9 @@ common, so no eviction and no preemption is lost. The reversed cell is where you
         self.cursor: int | None = None
         self._cells: list[StripCell] = []
         self._read: tuple[object, ...] = ()
+        self._marked: tuple[object, ...] = ()
+        self._stops: list[int] = []  # places at which a breakpoint stops, of the events searched so far
+        self._searched = 0
         self._dragging = False
 
     def read(self) -> None:
@@ -45,6 +54,17 @@ common, so no eviction and no preemption is lost. The reversed cell is where you
             self._read = key
             self._cells = self.player.strip(self._room)
             self.cursor = None
+        timeline, breakpoints = self.player.timeline, self.player.breakpoints
+        if (timeline, breakpoints) != self._marked:
+            self._marked, self._stops, self._searched = (timeline, list(breakpoints)), [], 0
+        if self._searched < len(timeline):  # it may grow
+            self._stops += stopping_places(timeline, breakpoints, after=self._searched - 1)
+            self._searched = len(timeline)
+
+    def _stops_in(self, cell: StripCell) -> bool:
+        """Whether a breakpoint stops at one of the cell's events."""
+        index = bisect_left(self._stops, cell.first)
+        return index < len(self._stops) and self._stops[index] <= cell.last
 
     def count(self) -> int:
         return 1
@@ -55,10 +75,12 @@ common, so no eviction and no preemption is lost. The reversed cell is where you
         for index, cell in enumerate(self._cells):
             style = (cell.kind or "line") + (" faded" if here is None or index > here else "")
             glyph = cell.glyph
+            if self._stops_in(cell):
+                glyph, style = BREAKPOINT, "preempted strong"
             if self.has_focus and index == self.cursor:
                 glyph, style = "▼", "focus strong cursor"
             elif index == here:
-                style = "focus strong cursor"
+                style = ("preempted" if glyph == BREAKPOINT else "focus") + " strong cursor"
             line.add(glyph, style)
             line.to(1 + self._column(index + 1), "line" + (" faded" if here is None or index >= here else ""), "─")
         return line.to(1 + self._room, "line", "─").add(*(("◀", "focus") if self.has_focus else ("┤", "line")))
@@ -106,7 +128,9 @@ common, so no eviction and no preemption is lost. The reversed cell is where you
 
     def describe(self, x: int, y: int) -> str:
         cell = self._cell_at(x)
-        return cell.what if cell else ""
+        if cell is None:
+            return ""
+        return f"{cell.what}; a breakpoint stops here" if self._stops_in(cell) else cell.what
 
     # Scrubbing
 

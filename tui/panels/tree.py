@@ -1,6 +1,6 @@
 """The radix tree: every node with the tokens on the way to it."""
 
-from ..model.rows import TreeRow
+from ..model.rows import TreeModel
 from .branches import Branches
 
 
@@ -18,7 +18,7 @@ needed, the
 `up` and `down` move, `enter` explains the node.
 """
 
-    def rows_and_focus(self) -> tuple[list[TreeRow], int | None]:
+    def model(self) -> TreeModel:
         model = self.player.tree()
         self.entitle("Radix tree", f"{len(model.rows):,} nodes" if len(model.rows) != 1 else "1 node")
-        return model.rows, model.focus
+        return model

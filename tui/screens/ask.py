@@ -1,37 +1,54 @@
 """A dialog that asks for a line of text, says in a sentence what is wrong with it, and stays open until it is right."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
+from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from minicache.core.errors import MinicacheError
+
+if TYPE_CHECKING:
+    from ..app import MinicacheApp
 
 T = TypeVar("T")
 
 
 class Ask(ModalScreen[T], Generic[T]):
-    """Gives what `read` makes of the line, or None if the person leaves with escape.
+    """Gives what `read` makes of the line, or None if the person leaves with escape. `line` stands there at first, to
+    be edited or else to be typed over.
 
     `read` gets the line as it was typed, spaces at its ends too, and raises a `MinicacheError` for one that it cannot
     take; its sentence is shown.
     """
 
+    app: MinicacheApp
     BINDINGS = [Binding("escape", "leave", "Leave")]  # noqa: RUF012 (Textual's type)
 
-    def __init__(self, title: str, hint: str, read: Callable[[str], T], line: str = "") -> None:
+    def __init__(
+        self,
+        title: str,
+        hint: str,
+        read: Callable[[str], T],
+        line: str = "",
+        edit: bool = False,
+        suggester: Suggester | None = None,
+    ) -> None:
         super().__init__()
+        self._edit, self._suggester = edit, suggester
         self._title, self._hint, self._read, self._line = title, hint, read, line
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
-            yield Static(self._title, classes="dialog-title", markup=False)
-            yield Static(self._hint, classes="dialog-hint", markup=False)
-            yield Input(self._line, select_on_focus=False)
+        with VerticalScroll(classes="dialog", can_focus=False):
+            yield Static(self.app.plain(self._title), classes="dialog-title", markup=False)
+            yield Static(self.app.plain(self._hint), classes="dialog-hint", markup=False)
+            yield Input(self._line, select_on_focus=not self._edit, suggester=self._suggester)
             yield Static("", classes="dialog-error", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -40,6 +57,8 @@ class Ask(ModalScreen[T], Generic[T]):
             result = self._read(event.value)
         except MinicacheError as error:
             self.query_one(".dialog-error", Static).update(str(error))
+            scroll_end = self.query_one(".dialog").scroll_end
+            self.call_after_refresh(scroll_end, animate=False)  # a long complaint, in a small terminal
         else:
             self.dismiss(result)
 

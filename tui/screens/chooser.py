@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
@@ -22,7 +23,7 @@ from minicache.sim.timeline import Timeline
 
 from ..model.strip import StripMap
 from ..panels.line import ascii_only, cut, printable
-from ..player import Player
+from ..sources import open_run
 
 if TYPE_CHECKING:
     from ..app import MinicacheApp
@@ -33,7 +34,8 @@ ENGINES = {
     "smollm2": "SmolLM2-135M; `minicache model pull smollm2` fetches it first.",
 }
 STRIP_WIDTH = 24
-TITLE_WIDTH = 47  # so much of a title has room beside its strip at 80 columns
+TITLE_WIDTHS = (46, 60)  # columns of a title beside its strip, at least and at most
+BESIDE = 3  # columns: the indent, and a scrollbar
 FIRST = "timestamp-top"  # with which to begin
 CACHES = {"hash": "hash chain", "radix": "radix tree"}
 
@@ -45,27 +47,39 @@ class Chooser(Screen[None]):
     HELP = """\
 # Choose a run
 
-`up` and `down` choose, `enter` opens, `r` opens it over the other cache. Then `→` takes one step.
+`up` and `down` choose, `enter` opens, `r` opens it over the other cache; `space` reads on in a description that is
+longer than its frame. Then `{forward}` goes forward, from one
+thing that happens to the next.
 """
     BINDINGS: ClassVar = [
         Binding("enter", "open", "open", id="open"),
         Binding("r", "open_other", "with the other cache", id="open_other"),
-        Binding("question_mark,f1", "help", "help", id="chooser_help"),
-        Binding("d", "theme", "dark or light", id="chooser_theme"),
-        Binding("q", "quit", "quit", id="chooser_quit"),
+        Binding("space", "read_on", "Read on", show=False),
+        Binding("question_mark,f1", "help", "help", id="help"),
+        Binding("d", "theme", "dark or light", id="theme"),
+        Binding("q", "quit", "quit", id="quit"),
     ]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 (Textual's type)
     DEFAULT_CSS = """
     Chooser {
         background: $background;
-        #heading { height: 3; padding: 1 2 0 2; }
+        #heading { height: 1; padding: 0 1; }
         #body { height: 1fr; layout: vertical; }
         &.-wide #body { layout: horizontal; }
-        OptionList { border: round $mc-line; background: $background; padding: 0 1; scrollbar-size-vertical: 1; }
-        OptionList:focus { border: round $mc-focus; }
+        OptionList, OptionList:focus {
+            border: round $mc-focus; background: $background; background-tint: transparent; padding: 0 1;
+            scrollbar-size-vertical: 1; scrollbar-color: $mc-line; scrollbar-background: $background;
+            scrollbar-color-hover: $mc-quiet; scrollbar-background-hover: $background;
+            & > .option-list--option-highlighted { background: $mc-used-tint; color: $mc-text; text-style: bold; }
+        }
+        &.-ascii OptionList, &.-ascii #about { border: ascii $mc-line; scrollbar-size-vertical: 0; }
+        &.-ascii OptionList:focus { border: ascii $mc-focus; }
         #scenarios { height: 1fr; }
         &.-wide #scenarios { width: 84; height: 100%; }
-        #about { border: round $mc-line; padding: 0 1; height: 8; }
+        #about {
+            border: round $mc-line; border-title-color: $mc-text; border-title-style: bold;
+            border-subtitle-color: $mc-quiet; padding: 0 1; height: 11; scrollbar-size: 0 0;
+        }
         &.-wide #about { width: 1fr; height: 100%; }
         Footer { background: $background; }
     }
@@ -73,18 +87,17 @@ class Chooser(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._strips: dict[str, Content] = {}
         found = map(find_scenario, scenario_names())
         self._scenarios = {
             s.name: s for s in sorted(found, key=lambda s: (GROUPS.index(s.group), s.name != FIRST, s.name))
         }
 
     def compose(self) -> ComposeResult:
-        yield Static(
-            Content.assemble(("minicache", "bold $mc-hit"), "  ↑ ↓ choose, enter opens, r opens over the other cache"),
-            id="heading",
-        )
+        words = self.app.plain("  ↑ ↓ choose, enter opens")
+        yield Static(Content.assemble(("minicache", "bold $mc-hit"), words), id="heading")
         with Horizontal(id="body"):
-            yield OptionList(*self._options({}), id="scenarios")
+            yield OptionList(*self._options(), id="scenarios")
             with VerticalScroll(id="about", can_focus=False):
                 yield Static("", id="story", markup=False)
         yield Footer(show_command_palette=False, compact=True)
@@ -93,14 +106,26 @@ class Chooser(Screen[None]):
         options = self.query_one(OptionList)
         options.highlighted = 1
         options.focus()
+        self.set_class(self.app.ascii, "-ascii")
+        self.watch(self.query_one("#about"), "scroll_y", self._entitle, init=False)
+        self.watch(self.query_one("#about"), "virtual_size", self._entitle, init=False)
         self.call_after_refresh(self._draw_strips)
 
-    def _options(self, strips: dict[str, Content]) -> Iterator[Option]:
+    def on_resize(self, event: Resize) -> None:
+        if self._strips:
+            self.call_after_refresh(self._redraw)
+
+    def _options(self) -> Iterator[Option]:
+        """A line each; the strips where there is room for them."""
+        least, most = TITLE_WIDTHS
+        room = self.query_one(OptionList).size.width - BESIDE if self._strips else least
+        strips = self._strips if room >= least + STRIP_WIDTH else {}
+        width = max(8, min(room - STRIP_WIDTH if strips else room, most))
         for group, members in groupby(self._scenarios.values(), key=lambda scenario: scenario.group):
             yield Option(Content.styled(group, "bold $mc-quiet"), disabled=True)
             for scenario in members:
-                title = cut(printable(scenario.title), TITLE_WIDTH - 1)
-                name = Content.styled("  " + title.ljust(TITLE_WIDTH), "$mc-text")
+                title = self.app.plain(cut(printable(scenario.title), width - 1))
+                name = Content.styled("  " + title.ljust(width), "$mc-text")
                 yield Option(name + strips[scenario.name] if strips else name, id=scenario.name)
         yield Option(Content.styled("A live engine", "bold $mc-quiet"), disabled=True)
         for model in ENGINES:
@@ -108,31 +133,56 @@ class Chooser(Screen[None]):
 
     def _draw_strips(self) -> None:
         """The runs take a few milliseconds each: made when the screen stands."""
-        strips = {name: self._strip(scenario) for name, scenario in self._scenarios.items()}
+        self._strips = {name: self._strip(scenario) for name, scenario in self._scenarios.items()}
+        self._redraw()
+
+    def _redraw(self) -> None:
         options = self.query_one(OptionList)
         highlighted = options.highlighted
+        new = list(self._options())
         options.clear_options()
-        options.add_options(self._options(strips))
+        options.add_options(new)
         options.highlighted = highlighted
 
     def _strip(self, scenario: Scenario) -> Content:
         cells = StripMap(Timeline.record(scenario)).cells(STRIP_WIDTH, -1)
-        plain = self.app.has_class("-ascii")
+        plain = self.app.ascii
         pieces = [(ascii_only(cell.glyph) if plain else cell.glyph, f"$mc-{cell.kind or 'line'}") for cell in cells]
         return Content.assemble(*pieces)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self.query_one("#story", Static).update(self._about(event.option_id or ""))
+        title, story = self._about(event.option_id or "")
+        about, options = self.query_one("#about"), event.option_list
+        about.border_title = Content(self.app.plain(title))
+        about.scroll_home(animate=False, force=True)
+        self.query_one("#story", Static).update(self.app.plain(story))
+        above = event.option_index - 1
+        if options.get_option_at_index(above).disabled and options.scroll_y > above:
+            options.scroll_to(y=above, animate=False, force=True)  # the first of a group shows the group's name too
+        self._entitle()
 
-    def _about(self, id: str) -> str:
+    def _about(self, id: str) -> tuple[str, str]:
+        """The title, and what there is to say."""
         if id.startswith("engine "):
-            return ENGINES[id.removeprefix("engine ")]
+            model = id.removeprefix("engine ")
+            return "A live engine", f"{ENGINES[model]}\n\nFrom a shell: minicache tui --engine {model}"
         scenario = self._scenarios[id]
         caches = " or ".join(CACHES[kind] for kind in scenario.kinds)
-        return (
-            f"{scenario.title}\n\n{' '.join(scenario.story.split())}\n\nOver the {caches}. From a shell: "
-            f"minicache tui {scenario.name}"
-        )
+        story = " ".join(printable(scenario.story.replace("\n", " ")).split())
+        shell = f"Over the {caches}. From a shell: minicache tui {scenario.name}"
+        return printable(scenario.title), f"{story}\n\n{shell}"
+
+    def _entitle(self) -> None:
+        """How much of the description is below its frame."""
+        about = self.query_one("#about")
+        below = about.virtual_size.height - round(about.scroll_y) - about.scrollable_content_region.height
+        about.border_subtitle = f"{below} more lines: space" if below > 1 else "1 more line: space" if below else ""
+
+    def action_read_on(self) -> None:
+        """Down in the description; from its end back to its beginning."""
+        about = self.query_one("#about")
+        at_end = about.scroll_y >= about.max_scroll_y
+        about.scroll_to(y=0 if at_end else about.scroll_y + 4, animate=False, force=True)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
@@ -155,7 +205,7 @@ class Chooser(Screen[None]):
         if other:
             kind = "radix" if kind == "hash" else "hash"
         try:
-            self.app.open_stage(Player(Timeline.record(scenario, kind)))
+            self.app.open_stage(open_run(scenario.name, kind))
         except MinicacheError as error:
             self.notify(str(error), severity="error", markup=False)
 
@@ -175,7 +225,7 @@ class Chooser(Screen[None]):
         self.app.open_stage(live.player, live)
 
     def action_help(self) -> None:
-        self.app.action_toggle_help()
+        self.app.open_help()
 
     def action_theme(self) -> None:
         self.app.action_toggle_theme()

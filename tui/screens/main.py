@@ -50,11 +50,12 @@ class MainScreen(Screen[None]):
     HELP = """\
 # What you see
 
-A run of an engine, one event after the other. `→` goes to the next thing that happens, `←` goes back; **Explain**
-says in whole sentences what happened and why. `space` plays.
+A run of an engine, one event after the other. `{forward}` goes forward to the next thing that happens, `{back}` goes
+back; **Explain** says in whole sentences what happened and why. `{play}` plays. A **step** is the scheduler's: it
+computes something for several requests at once, and much happens in it.
 
-`tab` goes from panel to panel; the help here is then about the one with the focus. In a panel the arrow keys move,
-`enter` explains what is under the cursor, `escape` lets go. `1` to `4` show the pool, the requests, the hash chain or
+`tab` goes from panel to panel; this help is then about the one with the focus. In a panel the arrow keys move,
+`enter` explains what is under the cursor, `{leave}` lets go. `1` to `4` show the pool, the requests, the hash chain or
 radix tree, and the eviction order.
 """
     BINDINGS: ClassVar = [
@@ -105,6 +106,7 @@ radix tree, and the eviction order.
         &.-narrow.-tall #top.-tab-pool > #chain { display: block; }
         &.-narrow #ribbon, &.-short #ribbon { height: 4; }
         &.-narrow.-high #ribbon { height: 5; }
+        &.-narrow.-short #explain { height: 38%; min-height: 8; }
         &.-narrow.-tall #explain { height: 12; }
 
         .side { width: 1fr; height: 1fr; layout: vertical; }

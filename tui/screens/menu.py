@@ -1,6 +1,9 @@
 """A dialog that offers a few things to choose from, each with a line that says what it does."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -10,10 +13,14 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+if TYPE_CHECKING:
+    from ..app import MinicacheApp
+
 
 class Menu(ModalScreen[int | None]):
     """Gives the index of what was chosen, None if the person leaves with escape."""
 
+    app: MinicacheApp
     BINDINGS = [Binding("escape", "leave", "Leave")]  # noqa: RUF012 (Textual's type)
 
     def __init__(self, title: str, hint: str, choices: Sequence[tuple[str, str]]) -> None:
@@ -22,9 +29,10 @@ class Menu(ModalScreen[int | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(self._title, classes="dialog-title", markup=False)
-            yield Static(self._hint, classes="dialog-hint", markup=False)
-            yield OptionList(*(Option(_shown(*choice)) for choice in self._choices))
+            plain = self.app.plain
+            yield Static(plain(self._title), classes="dialog-title", markup=False)
+            yield Static(plain(self._hint), classes="dialog-hint", markup=False)
+            yield OptionList(*(Option(_shown(plain(name), plain(what))) for name, what in self._choices))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

@@ -1,0 +1,103 @@
+"""The chooser: whatever it says of a run can be read, at every size."""
+
+import re
+
+import pytest
+from textual.widgets import OptionList
+
+from minicache.sim.library import find_scenario, scenario_names
+
+from .shell_app import Shell, drive
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 48)])
+def test_every_description_can_be_read_to_its_end(size) -> None:
+    async def play(shell: Shell) -> None:
+        options, about = shell.app.screen.query_one(OptionList), shell.app.screen.query_one("#about")
+        seen = 0
+        for index in range(options.option_count):
+            option = options.get_option_at_index(index)
+            if option.disabled or option.id.startswith("engine "):
+                continue
+            options.highlighted = index
+            await shell.pilot.pause()
+            await shell.pilot.pause()
+            story = find_scenario(option.id).story
+            text = ""
+            for _ in range(9):
+                region = about.content_region
+                lines = [line[region.x : region.right] for line in shell.lines[region.y : region.bottom]]
+                text += " ".join(lines)
+                more = "space" in shell.lines[about.region.bottom - 1]
+                if not more:
+                    break
+                await shell.press("space")
+            assert not more, option.id
+            for sentence in story.split(". "):
+                tail = squeezed(sentence)[-20:]
+                assert tail in squeezed(text), (option.id, tail)
+            assert squeezed(f"minicache tui {option.id}") in squeezed(text)
+            seen += 1
+        assert seen == len(list(scenario_names()))
+
+    drive(play, None, size=size)
+
+
+def test_reading_on_at_the_end_goes_back_to_the_beginning_and_another_run_begins_at_its_own() -> None:
+    async def play(shell: Shell) -> None:
+        first = shell.lines
+        await shell.press("space")
+        assert shell.lines != first
+        for _ in range(9):
+            if "space" not in shell.lines[-2]:
+                break
+            await shell.press("space")
+        await shell.press("space")
+        assert shell.lines == first
+        await shell.press("space", "down", "up")
+        assert shell.lines == first
+
+    drive(play, None, size=(60, 20))
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+def test_the_first_of_a_group_stands_below_the_groups_name(size) -> None:
+    async def play(shell: Shell) -> None:
+        options = shell.app.screen.query_one(OptionList)
+        for key in ("down", "up"):
+            for _ in range(options.option_count):
+                index = options.highlighted
+                if options.get_option_at_index(index - 1).disabled:
+                    name = str(options.get_option_at_index(index - 1).prompt)
+                    assert any(name in line for line in shell.lines), name
+                await shell.press(key)
+                await shell.pilot.pause()
+
+    drive(play, None, size=size)
+
+
+@pytest.mark.parametrize(("width", "strips"), [(60, False), (80, True), (160, True)])
+def test_strips_stand_where_there_is_room_for_them(width, strips) -> None:
+    async def play(shell: Shell) -> None:
+        line = next(line for line in shell.lines if "  A timestamp at the top" in line)
+        assert ("▾" in line) == strips
+        options = shell.app.screen.query_one(OptionList)
+        assert options.virtual_size.height == options.option_count, "an option is a line"
+        await shell.pilot.resize_terminal(140 if width == 60 else 60, 48)
+        await shell.pilot.pause()
+        await shell.pilot.pause()
+        line = next(line for line in shell.lines if "  A timestamp at the top" in line)
+        assert ("▾" in line) != strips
+
+    drive(play, None, size=(width, 48 if width > 80 else 24))
+
+
+def test_no_story_has_marks_that_would_be_shown_raw() -> None:
+    for name in scenario_names():
+        scenario = find_scenario(name)
+        found = re.search(r"\*\S|\b_\w+_\b|\]\(", f"{scenario.title} {scenario.story}")
+        assert not found, (name, found)

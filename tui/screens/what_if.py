@@ -1,0 +1,90 @@
+"""The dialogs about other runs: a fork, a request of one's own, two in lock-step. Each opens a stage of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..changes import ASKS, between, forked, injected, injection_defaults, outcome, read_policy
+from ..comparison import Comparison
+from ..player import Player
+from .ask import Ask
+from .menu import Menu
+
+if TYPE_CHECKING:
+    from .stage import Stage
+
+
+async def fork(stage: Stage) -> None:
+    """The same run with something changed."""
+    player = stage.player
+    menu = Menu(
+        "What if?",
+        f"The run is made again, and goes on {between(player)} with what you change. This one stays as it is.",
+        [(ask.title, ask.hint) for ask in ASKS],
+    )
+    chosen = await stage.app.push_screen_wait(menu)
+    if chosen is None:
+        return
+    ask = ASKS[chosen]
+    line = ask.suggest(player.timeline, player.place)
+    if line is None:
+        branch: Player | None = forked(player, ask, "")
+    else:
+        dialog = Ask(ask.title, ask.hint, lambda text: forked(player, ask, text), line, edit=ask.edit)
+        branch = await stage.app.push_screen_wait(dialog)
+    if branch is not None:
+        changes = branch.timeline.changes
+        what = changes[-1][1].describe() if changes else "nothing is different"
+        stage.app.open_fork(branch, f"A fork: {what}.")
+
+
+async def inject(stage: Stage) -> None:
+    """A request of one's own, in a fork."""
+    player = stage.player
+    id, prompt, max_tokens = injection_defaults(player.timeline, player.place)
+    hint = (
+        f"It comes in {between(player)}, in a fork. Write ID (TOKENS TO GENERATE): PROMPT. A prompt is text, or parts "
+        "with | between, [name COUNT] for a text of that length."
+    )
+    line = f"{id} ({max_tokens}): {prompt}"
+    asked = Ask("A request of your own", hint, lambda line: injected(player, line), line, edit=True)
+    branch = await stage.app.push_screen_wait(asked)
+    if branch is not None:
+        stage.app.open_fork(branch, f"A fork: {outcome(branch)}", seconds=8)
+
+
+async def prompt(stage: Stage) -> None:
+    """A prompt for the live engine."""
+    live = stage.live
+    assert live is not None
+    id = await stage.app.push_screen_wait(Ask("A prompt for the engine", "It is served at once.", live.submit))
+    if id is not None:
+        live.player.end()
+        stage.sync()
+
+
+async def compare(stage: Stage) -> None:
+    """Two runs on one clock."""
+    player = stage.player
+    choices: list[tuple[str, str]] = []
+    made: list[Callable[[], Comparison]] = []
+    if player.parent is not None:
+        choices.append(("The original against this fork", "Both in lock-step, and where they part."))
+        made.append(lambda: Comparison.of_fork(player))
+    scenario = player.timeline.scenario
+    if scenario is not None:
+        choices.append(("The hash chain against the radix tree", "The same requests over vLLM's and SGLang's cache."))
+        made.append(lambda: Comparison.of_kinds(scenario))
+    choices.append(("This policy against another one", "From the beginning on."))
+    chosen = await stage.app.push_screen_wait(Menu("Compare", "Two runs in lock-step, on one clock.", choices))
+    if chosen is None:
+        return
+    if chosen < len(made):
+        comparison: Comparison | None = made[chosen]()
+    else:
+        hint = "name=value, one or several: queue_policy=lpm, publish_at=compute, max_num_seqs=2."
+        read: Callable[[str], Comparison] = lambda line: Comparison.of_policies(player, read_policy(line))  # noqa: E731
+        comparison = await stage.app.push_screen_wait(Ask("Another policy", hint, read, "max_num_seqs=2"))
+    if comparison is not None:
+        stage.app.open_comparison(comparison, narrow=stage.has_class("-narrow"))

@@ -1,0 +1,60 @@
+"""Breakpoints over a run: where they stop, what of one is not in this run, and what can be typed."""
+
+from collections.abc import Sequence
+
+from textual.suggester import Suggester
+
+from minicache.core.event_log import TYPES
+from minicache.sim.breakpoint import Breakpoint
+from minicache.sim.errors import BadBreakpoint
+from minicache.sim.timeline import Timeline
+from minicache.sim.toml_table import suggestion
+
+from .player import Player
+
+
+def stopping_places(timeline: Timeline, breakpoints: Sequence[Breakpoint], after: int = -1) -> list[int]:
+    """Every place behind `after` at which one of them stops, in order. Reads the run from there on."""
+    places: list[int] = []
+    place = timeline.run_to(after, *breakpoints) if breakpoints else None
+    while place is not None:
+        places.append(place)
+        place = timeline.run_to(place, *breakpoints)
+    return places
+
+
+def stops_ahead(player: Player, breakpoints: Sequence[Breakpoint]) -> bool:
+    """Whether one of them stops after where the player is."""
+    return bool(breakpoints) and player.timeline.run_to(player.place, *breakpoints) is not None
+
+
+def kinds_of(timeline: Timeline) -> list[str]:
+    """The types of event that happen in a run, by name."""
+    return [kind for kind in sorted(TYPES) if timeline.next(-1, kind) is not None]
+
+
+def read_breakpoint(line: str, player: Player, may_come: bool = False) -> Breakpoint:
+    """Raises `BadBreakpoint`, also for a request or a block that is not in this run, unless it `may_come`."""
+    point = Breakpoint.parse(line)
+    requests, blocks = player.index.requests, player.view.num_blocks
+    if point.request is not None and point.request not in requests and not may_come:
+        few = ", ".join(list(requests)[:8]) + (", …" if len(requests) > 8 else "")
+        hint = suggestion(point.request, requests) or f": it has {few}"
+        raise BadBreakpoint(f"this run has no request {point.request!r}{hint}")
+    if point.block is not None and not 0 < point.block < blocks:
+        raise BadBreakpoint(f"this pool has no block {point.block}: it has blocks 1 to {blocks - 1:,}")
+    return point
+
+
+class Completion(Suggester):
+    """Completes the last condition of a breakpoint."""
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._words = ["kind=", *(f"kind={kind}" for kind in kinds_of(player.timeline)), "request="]
+        self._words += [*(f"request={id}" for id in player.index.requests), "block=", "hash=", "hit_rate<0.5"]
+
+    async def get_suggestion(self, value: str) -> str | None:
+        *before, last = value.split(" ")
+        found = next((word for word in self._words if last and word.lower().startswith(last.lower())), None)
+        return " ".join([*before, found]) if found else None
