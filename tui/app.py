@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.dom import DOMNode
 from textual.events import Resize
 from textual.screen import Screen
 
@@ -23,6 +24,8 @@ from .player import Player
 from .theme import MINICACHE_DARK, MINICACHE_LIGHT, variables
 
 if TYPE_CHECKING:
+    from textual.actions import ActionParseResult
+
     from .live import LiveEngine
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
@@ -37,6 +40,7 @@ class MinicacheApp(App[None]):
     """
 
     TITLE = "minicache"
+    NOTIFICATION_TIMEOUT = 2.5
     BINDINGS = [INTERRUPT]  # noqa: RUF012 (Textual's type)
     CSS = """
     .dialog {
@@ -52,8 +56,11 @@ class MinicacheApp(App[None]):
     .dialog OptionList { border: none; height: auto; max-height: 60vh; background: $surface; padding: 0; }
     .dialog Input { border: none; background: $background; margin: 1 0; padding: 0 1; height: 1; }
     .-ascii .dialog, .-ascii #page { border: ascii $mc-focus; }
-    ToastRack { align: right top; }
-    Toast { background: $surface; }
+    .-ascii .dialog OptionList, .-ascii CommandList { scrollbar-size: 0 0; }
+    .dialog { border-subtitle-color: $mc-quiet; }
+    Footer FooterLabel { margin: 0 1 0 0; }
+    ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
+    Toast { background: $surface; width: auto; max-width: 90%; margin: 0 1; padding: 0 1; }
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class MinicacheApp(App[None]):
         self.set_keymap(dict(keymap or {}))
         self.keys_in_use = keys_in_use(keymap or {})
         self._opened, self._live = opened, live
+        self.left: Player | Comparison | None = None  # the run that was left last for the chooser
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme.dark)
@@ -98,13 +106,12 @@ class MinicacheApp(App[None]):
 
     def on_mount(self) -> None:
         from .screens.chooser import Chooser
-        from .screens.stage import Stage
 
         if self._opened is None:
             self.push_screen(Chooser())
+            self._keep_what_is_loaded()
         else:
-            self.push_screen(Stage(self._opened, self._live))
-        self._keep_what_is_loaded()
+            self.open_stage(self._opened, self._live)
 
     def _keep_what_is_loaded(self) -> None:
         """A run is many small objects that stay: the garbage collector need not walk them again and again, which would
@@ -117,29 +124,36 @@ class MinicacheApp(App[None]):
     # Screens
 
     def open_stage(self, playable: Player | Comparison, live: "LiveEngine | None" = None) -> None:
-        from .screens.stage import Stage
+        from .screens.stage import Stage, StageOfTwo
 
-        self.push_screen(Stage(playable, live))
+        self.push_screen(StageOfTwo(playable) if isinstance(playable, Comparison) else Stage(playable, live))
         self._keep_what_is_loaded()
 
-    def open_fork(self, branch: Player, words: str, seconds: float = 4) -> None:
-        """Show a fork on top of its original, and say for some seconds what it is."""
+    def open_fork(self, branch: Player, words: str = "") -> None:
+        """Show a fork on top of its original; say `words`, else what to do with it."""
         self.open_stage(branch)
         compare, leave = key_of(self, "compare"), key_of(self, "leave")
-        self.notify(f"{words} {compare} compares the two, {leave} goes back.", timeout=seconds, markup=False)
+        self.notify(words or f"{compare} compares the two, {leave} goes back to the original.", markup=False)
 
-    def open_comparison(self, comparison: Comparison, narrow: bool) -> None:
-        """Two runs in lock-step; in a `narrow` terminal one side is seen at a time."""
-        self.open_stage(comparison)
-        if narrow:
-            left, right = comparison.labels
-            self.notify(f"1 shows {left}, 2 shows {right}.", timeout=4, markup=False)
+    async def run_action(
+        self,
+        action: "str | ActionParseResult",
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """A note has been read when somebody presses the next key."""
+        self.clear_notifications()
+        return await super().run_action(action, default_namespace, namespaces)
 
     def leave_stage(self) -> None:
-        """Back to what is below: the original, or the chooser."""
+        """Back to what is below: the original, or the chooser, from which one comes back to this place."""
         from .screens.chooser import Chooser
+        from .screens.stage import Stage
 
-        if len(self.screen_stack) > 2:
+        left, below = self.screen, self.screen_stack[-2]
+        if not isinstance(below, Stage) and isinstance(left, Stage) and left.live is None:
+            self.left = left.playable
+        if isinstance(below, Stage | Chooser):
             self.pop_screen()
         else:
             self.switch_screen(Chooser())

@@ -26,11 +26,11 @@ Saved = list[tuple[int, int, int, int]]  # block, its holders, whether it can be
 
 
 class Counts(NamedTuple):
-    """Blocks that requests hold; of the others, those that can be found, and those that hold nothing."""
+    """Blocks that requests hold; of the others, those that can be found, and those that hold nothing that can."""
 
     used: int
     cached: int
-    free: int
+    empty: int
 
 
 class Cells:
@@ -85,8 +85,8 @@ class Cells:
         """The block in a few words."""
         holders = self._holders[block]
         if holders > 1 and self[block] is Sign.SHARED:
-            return f"block {block}: shared by {holders}"
-        return f"block {block}: {MEANINGS[self[block]]}"
+            return f"block b{block}: in use by {holders} requests"
+        return f"block b{block}: {MEANINGS[self[block]]}"
 
     # Changes
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from minicache.core.errors import MinicacheError
 from minicache.core.events import RequestAdmitted
+from minicache.sim.errors import BadChange
 from minicache.sim.fork import Change, EditPrompt, InjectRequest, SetBlockSize, SetPolicy, ShrinkPool
 from minicache.sim.library import read_value
 from minicache.sim.rerun import scenario_of
@@ -42,7 +43,8 @@ class Ask:
     """One kind of change: what the menu says, what to type, what stands there at first, and how it is read.
 
     `suggest` gives None where nothing need be typed; `edit`: what it gives is there to be edited. `from_start`: the
-    fork had best begin at the beginning.
+    fork had best begin at the beginning. `offer` gives what the menu says below the title, None where the change cannot
+    be made.
     """
 
     title: str
@@ -51,6 +53,10 @@ class Ask:
     read: Callable[[Timeline, int, str], Change | None]
     from_start: bool = False
     edit: bool = False
+    offer: Callable[[Timeline, int], str | None] | None = None
+
+    def offered(self, timeline: Timeline, place: int) -> str | None:
+        return self.hint if self.offer is None else self.offer(timeline, place)
 
 
 def scenario_behind(timeline: Timeline) -> Scenario:
@@ -76,15 +82,45 @@ def arrivals(timeline: Timeline) -> dict[str, int]:
     return found
 
 
+def _of_parts(timeline: Timeline) -> list[RequestSpec]:
+    """The requests whose prompt has a part that could come behind another one."""
+    try:
+        return [spec for spec in scenario_behind(timeline).requests if len(set(spec.prompt[:2])) > 1]
+    except BadChange:
+        return []
+
+
+def _offer_move(timeline: Timeline, place: int) -> str | None:
+    """Of which parts it is, as the first prompt has them."""
+    found = _of_parts(timeline)
+    if not found:
+        return None
+    first, second = (_short(write_prompt([part])) for part in found[0].prompt[:2])
+    who = "every request" if len(found) > 1 else found[0].id
+    return f"In the whole run, of {who}: “{first}” behind “{second}”."
+
+
+def _short(text: str, most: int = 24) -> str:
+    text = text.strip()
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _offer_prompt(timeline: Timeline, place: int) -> str | None:
+    try:
+        later = still_to_come(timeline, place)
+    except BadChange:
+        return None
+    return f"{later[0].id} is the next to arrive." if later else None
+
+
 def _move_first(timeline: Timeline, place: int, line: str) -> Change:
-    later = [spec for spec in still_to_come(timeline, place) if len(spec.prompt) > 1]
-    if not later:
-        raise CannotAsk("every request has arrived by now: go back (home) and fork there")
     edits = []
-    for spec in later:
+    for spec in _of_parts(timeline):
         first, second, *rest = spec.prompt
         edits.append(EditPrompt(spec.id, (second, first, *rest)))
-    return Together(tuple(edits), "what came first in each prompt comes second")
+    if not edits:
+        raise CannotAsk("no prompt of this run has two parts that could change places")
+    return Together(tuple(edits), "the first two parts swapped")
 
 
 def _prompt_line(timeline: Timeline, place: int) -> str:
@@ -123,6 +159,12 @@ def _number(line: str, what: str) -> int:
         raise CannotAsk(f"{line!r} is no number: write {what}") from None
 
 
+def offers(player: Player) -> list[tuple[Ask, str]]:
+    """What can be changed at this place, with what there is to say of each."""
+    offered = [(ask, ask.offered(player.timeline, player.place)) for ask in ASKS]
+    return [(ask, words) for ask, words in offered if words is not None]
+
+
 def between(player: Player) -> str:
     """Where a fork begins: a step is never cut in two."""
     after = player.timeline.completed_steps(player.place)
@@ -145,16 +187,17 @@ def outcome(branch: Player) -> str:
     event = timeline.events[marks.admissions[0]]
     assert isinstance(event, RequestAdmitted)
     tokens = len(timeline.events[marks.arrival].tokens)  # type: ignore[attr-defined]
-    return f"{where}. Admitted in step {event.step}, it hits {event.num_cached_tokens:,} of its {tokens:,} tokens."
+    return f"{where}, is admitted in step {event.step} and hits {event.num_cached_tokens:,} of its {tokens:,} tokens."
 
 
 ASKS: Sequence[Ask] = (
     Ask(
         "Move what comes first in each prompt behind what comes next",
-        "Of every request, from the beginning of the run on: the timestamp goes behind the tools.",
+        "In the whole run.",
         lambda timeline, place: None,
         _move_first,
         from_start=True,
+        offer=_offer_move,
     ),
     Ask(
         "Another prompt for a request",
@@ -162,6 +205,7 @@ ASKS: Sequence[Ask] = (
         _prompt_line,
         _edit_prompt,
         edit=True,
+        offer=_offer_prompt,
     ),
     Ask(
         "Another policy",
@@ -172,7 +216,7 @@ ASKS: Sequence[Ask] = (
     Ask(
         "Fewer blocks",
         "How many blocks are taken out of the pool.",
-        lambda timeline, place: "8",
+        lambda timeline, place: str(max(1, (timeline.settings["num_blocks"] - 1) // 16)),
         lambda timeline, place, line: ShrinkPool(_number(line, "how many blocks to take away")),
     ),
     Ask(
@@ -201,14 +245,18 @@ def forked(player: Player, ask: Ask, line: str) -> Player:
     return branch
 
 
-_INJECTED = re.compile(r"(\S+) \((\d+)\): ?(.+)")
+_INJECTED = re.compile(r"(\S+) \((\d+)\): ?(.*)")
 
 
 def injected(player: Player, line: str) -> Player:
-    """The fork in which a request of one's own arrives next, written `mine1 (4): You are a support bot.`"""
+    """The fork in which a request of one's own arrives next, written `mine1 (4): You are a support bot.`, or the prompt
+    alone."""
     written = _INJECTED.fullmatch(line.lstrip())
-    if written is None or int(written[2]) < 1:
-        raise CannotAsk("write an id, how many tokens it may generate, and the prompt: mine1 (4): You are a bot.")
+    if written is None:
+        id, _, max_tokens = injection_defaults(player.timeline, player.place)
+        return player.fork(InjectRequest(RequestSpec(id, read_prompt(line), int(max_tokens))))
+    if int(written[2]) < 1:
+        raise CannotAsk(f"{written[1]} may generate {written[2]} tokens: let it be one at least, as {written[1]} (1):")
     return player.fork(InjectRequest(RequestSpec(written[1], read_prompt(written[3]), int(written[2]))))
 
 

@@ -86,12 +86,14 @@ def tui(
     if sum(source is not None for source in (scenario, events, engine)) > 1:
         raise InvalidArgument("SCENARIO, --events and --engine: give one of them")
     columns_lines = _size(size)
-    if svg is None:
-        _require_terminal()
+    if svg is None and engine is not None:
+        _require_terminal()  # before a model is loaded for nothing
     elif engine is not None:
         raise InvalidArgument("--svg: a live engine has nothing to draw before somebody types a prompt")
     opened, live = _open(scenario, cache, settings or [], events, engine)
     _go(opened, step, event, request)
+    if svg is None:
+        _require_terminal()
     light = theme is ThemeChoice.light
     if svg is not None:
         if opened is None:
@@ -166,8 +168,13 @@ def _open(
     if engine is not None:
         from .live import LiveEngine
 
-        print(f"Loading {engine.value} …", file=sys.stderr)
-        live = LiveEngine(engine.value, kind or "hash")  # type: ignore[arg-type]
+        if sys.stderr.isatty():
+            print(f"Loading {engine.value} …", end="", file=sys.stderr, flush=True)
+        try:
+            live = LiveEngine(engine.value, kind or "hash")  # type: ignore[arg-type]
+        finally:
+            if sys.stderr.isatty():
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # it is not left behind
         return live.player, live
     if events is not None:
         return sources.open_log(events, kind, settings), None  # type: ignore[arg-type]

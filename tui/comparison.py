@@ -49,11 +49,14 @@ class Comparison(Plays):
         self._go(self._frame_at(left.place))
 
     @classmethod
-    def of_kinds(cls, scenario: Scenario) -> "Comparison":
-        """The hash chain against the radix tree, on one clock. Raises as `run_both` does."""
+    def of_kinds(cls, scenario: Scenario, step: int = 0) -> "Comparison":
+        """The hash chain against the radix tree, on one clock, at the end of a step. Raises as `run_both` does."""
         timelines = run_both(scenario)
         left, right = Player(timelines["hash"]), Player(timelines["radix"])
-        return cls(left, right, (SHORT["hash"], SHORT["radix"]), NAMES)
+        labels = [f"{SHORT[p.timeline.kind]}, blocks of {p.timeline.settings['block_size']}" for p in (left, right)]
+        comparison = cls(left, right, (labels[0], labels[1]), NAMES)
+        comparison._go(bisect_right(comparison._steps, step) - 1 if step else 0)
+        return comparison
 
     @classmethod
     def of_policies(cls, player: Player, settings: Mapping[str, Any]) -> "Comparison":
@@ -79,6 +82,16 @@ class Comparison(Plays):
         """Where the two first treat a request differently; None if they never do. Reads both runs."""
         found = partings({"hash": self.left.timeline, "radix": self.right.timeline}, self._names)
         return found[0] if found else None
+
+    @property
+    def rates(self) -> tuple[str, str]:
+        """The hit rates of both up to here."""
+        return _percent(self.left, self.left.place), _percent(self.right, self.right.place)
+
+    @property
+    def totals(self) -> tuple[str, str]:
+        """The hit rates of both at the end of their runs."""
+        return _percent(self.left, len(self.left.timeline) - 1), _percent(self.right, len(self.right.timeline) - 1)
 
     # Where we are
 
@@ -248,6 +261,11 @@ class Comparison(Plays):
             if found is not None and found <= player.place:
                 return True
         return False
+
+
+def _percent(player: Player, place: int) -> str:
+    rate = player.timeline.hit_rate(place)
+    return "–" if rate is None else f"{100 * rate:.1f} %"
 
 
 def frames(left: Player, right: Player) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ A file `keys.toml` in the configuration folder gives actions other keys:
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class BadKeys(MinicacheError):
 @dataclass(frozen=True, slots=True)
 class Key:
     """`action` is its name in a key map; `keys` are Textual's names with commas between; `footer` is the word in the
-    footer, empty where there is no room for it."""
+    footer, empty where there is no room for it; two of the same word stand together there."""
 
     action: str
     keys: str
@@ -51,8 +51,8 @@ GROUPS: Mapping[str, tuple[Key, ...]] = {
         Key("go_to", "g", "Go to a step, an event or a request"),
     ),
     "To what happens": (
-        Key("next_hit", "H", "To the next hit"),
-        Key("next_miss", "M", "To the next miss"),
+        Key("next_hit", "H", "To the next hit", "hit/miss"),
+        Key("next_miss", "M", "To the next miss", "hit/miss"),
         Key("next_evict", "E", "To the next eviction"),
         Key("next_preempt", "P", "To the next preemption"),
         Key("next_request", "shift+right", "To where the next request arrives"),
@@ -67,7 +67,7 @@ GROUPS: Mapping[str, tuple[Key, ...]] = {
     "What if": (
         Key("fork", "f", "Fork: what if something were different?", "what if"),
         Key("inject", "i", "Send a request of your own, between two steps"),
-        Key("compare", "m", "Compare two caches, two policies, or a fork with its original, in lock-step", "compare"),
+        Key("compare", "m", "Compare two caches, two policies, or a fork with its original, in lock-step"),
     ),
     "On the screen": (
         Key("zoom", "z", "A pool larger than its panel: overview, or single blocks"),
@@ -84,7 +84,7 @@ KEYS = tuple(key for group in GROUPS.values() for key in group)
 FIXED = (
     ("1 2 3 4", "The pool, the requests, the hash chain or radix tree, the eviction order"),
     ("tab", "To the next panel; shift+tab goes to the one before"),
-    ("↑ ↓", "Move in the panel with the focus, ← → too where its cursor goes sideways; else scroll Explain"),
+    ("↑ ↓", "Move in the panel with the focus, then ← → too where its cursor goes sideways; else scroll Explain"),
     ("enter", "Explain what is under the cursor"),
     ("ctrl+p", "All commands, to search"),
     ("ctrl+c", "Quit at once, from everywhere"),
@@ -95,16 +95,18 @@ _TYPED = {**KEY_DISPLAY_ALIASES, "enter": "enter"}
 _NAMES = {typed: name for name, typed in _TYPED.items()} | {",": "comma"}
 
 
-def bindings() -> list[Binding]:
-    """Textual's form of the table."""
+def bindings(hidden: Container[str] = ()) -> list[Binding]:
+    """Textual's form of the table; the actions in `hidden` are not in the footer."""
+    words = [key.footer for key in KEYS]
     return [
         Binding(
             key.keys,
             key.action,
             key.footer or key.what,
-            show=bool(key.footer),
+            show=bool(key.footer) and key.action not in hidden,
             tooltip=key.what if key.footer else "",
             id=key.action,
+            group=Binding.Group(key.footer) if key.footer and words.count(key.footer) > 1 else None,
         )
         for key in KEYS
     ]

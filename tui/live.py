@@ -52,6 +52,7 @@ class LiveEngine:
         self._wanted = threading.Event()
         self._failure: str | None = None
         self._count = 0
+        self._watched: str | None = None
         self._engine = _load(model, kind, self._events.put)
         config = self._engine.config
         self.timeline = Timeline(
@@ -101,7 +102,8 @@ class LiveEngine:
 
     def poll(self) -> bool:
         """Take in what happened since the last call; whether that was anything. A player that stood at the end goes on
-        to the new end. Raises `EngineFailed` once all that happened before is taken in."""
+        to the new end, or to the lookup that it watches for. Raises `EngineFailed` once all that happened before is
+        taken in."""
         at_end = self.player.at_end
         grown = False
         while not self._events.empty():
@@ -109,11 +111,20 @@ class LiveEngine:
             grown = True
         if grown:
             self.player.refresh()
+            marks = None if self._watched is None else self.player.index.requests.get(self._watched)
+            lookup = marks.lookups[0] if marks and marks.lookups else None
+            if lookup is not None:
+                self._watched = None
             if at_end:
-                self.player.end()
+                self.player.seek(len(self.timeline) if lookup is None else lookup)
         else:
             self._require_running()
         return grown
+
+    def watch(self, request: str) -> None:
+        """Go to the end, and on with it to where the lookup of a request that was submitted is told; stay there."""
+        self._watched = request
+        self.player.end()
 
     @property
     def busy(self) -> bool:

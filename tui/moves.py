@@ -66,7 +66,7 @@ class Moves(Plays):
         place = max(-1, min(place, len(self.timeline) - 1))
         if place == self.place:
             return False
-        self.changed = self._state.go(place)
+        self.changed = self._state.go(place, self.beats.before(place))
         self.version += 1
         return True
 
@@ -129,8 +129,10 @@ class Moves(Plays):
         return self.start() if place is None else self.seek(place)
 
     def seek_step(self, step: int) -> bool:
-        """To where a scheduler step begins; raises `UnknownThing`."""
-        return self.seek(self.timeline.place_of_step(step))
+        """To the first lookup of a scheduler step, or, if there is none, to where it begins; raises `UnknownThing`."""
+        begin = self.timeline.place_of_step(step)
+        lookup, end = self.timeline.next(begin, "PrefixMatched"), self.timeline.next(begin, "StepFinished")
+        return self.seek(begin if lookup is None or (end is not None and lookup > end) else lookup)
 
     def start(self) -> bool:
         return self.seek(-1)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained
+from minicache.sim.finding import Finding
 from minicache.sim.fork import Change
 from minicache.sim.narration import Narration
-from minicache.sim.narrator import Finding
 from minicache.sim.timeline import Timeline
 from minicache.sim.toml_table import suggestion
 
@@ -63,8 +63,6 @@ __all__ = [
     "TreeRow",
 ]
 
-KEPT_FINDINGS = 1024
-
 
 class Player(Moves):
     """A position in a timeline, which may grow (call `refresh` then). Moves return whether the position changed."""
@@ -85,7 +83,6 @@ class Player(Moves):
         self._tree = Tree(self.texts, self._owner)
         self._queue = QueueBelt(self._chain.text)
         self._narration: Narration | None = None
-        self._findings: dict[int, Finding | None] = {}
 
     # What it is
 
@@ -98,16 +95,16 @@ class Player(Moves):
         return scenario.title if scenario else str(self.timeline.settings.get("title") or "A recorded run")
 
     def facts(self) -> str:
-        """`hash chain · block 16 · 512 blocks · lru`, at this place."""
+        """`hash chain · 512 blocks of 16`, `radix tree · 8,192 blocks of 1 · lru`, at this place."""
         kind = "radix tree" if self.timeline.kind == "radix" else "hash chain"
         order = f" · {self._strategy()}" if self.timeline.kind == "radix" else ""
-        return f"{kind} · block {self.view.block_size} · {self.view.num_blocks - 1:,} blocks{order}"
+        return f"{kind} · {self.view.num_blocks - 1:,} blocks of {self.view.block_size}{order}"
 
     def story(self) -> str:
         """The title, and below it what the scenario is about."""
         scenario = self.timeline.scenario
         if scenario:
-            return f"{scenario.title}\n{' '.join(scenario.story.split())}"
+            return f"{scenario.title}\n{' '.join(scenario.story.split())} {self.timeline.token_words.unit}"
         return f"{self.title}\n{len(self.timeline):,} events in {self.num_steps:,} steps."
 
     @property
@@ -122,15 +119,39 @@ class Player(Moves):
             self.selection = selection
             self.version += 1
 
+    def seek(self, place: int) -> bool:
+        """Go to a place, and let go of a selection that is not there, or that was a place itself."""
+        moved = super().seek(place)
+        if moved and not self._is_here(self.selection):
+            self.selection = NOTHING
+        return moved
+
+    def _is_here(self, selection: Selection) -> bool:
+        view = self.view
+        match selection.kind, selection.id:
+            case "request", str(request):
+                return request in view.requests or request in view.ended
+            case "token", (str(request), int(position)):
+                known = view.requests.get(request) or view.ended.get(request)
+                return known is not None and position < len(known.tokens)
+            case "node", int(node):
+                return node in view.nodes
+            case "block", int(block):
+                return block < view.num_blocks
+        return False
+
     def go_to_request(self, request: str) -> bool:
         """To where a request arrives, and select it. Raises `UnknownThing` with what there is."""
         marks = self.index.requests.get(request)
         if marks is None:
             ids = list(self.index.requests)
+            if not ids:
+                raise UnknownThing(f"this run has no request {request!r}: none has arrived yet")
             few = ", ".join(ids[:8]) + (", …" if len(ids) > 8 else "")
             raise UnknownThing(f"this run has no request {request!r}{suggestion(request, ids) or f': it has {few}'}")
+        moved = self.seek(marks.arrival)
         self.select(Selection("request", request))
-        return self.seek(marks.arrival)
+        return moved
 
     def select_next_request(self, by: int = 1) -> None:
         """The request `by` rows on from the one that is shown."""
@@ -143,7 +164,7 @@ class Player(Moves):
     def focus_request(self) -> str | None:
         """The request that is selected, else the one that the current event is about, else the last before that."""
         match self.selection.kind, self.selection.id:
-            case ("request", str(chosen)) | ("token", (str(chosen), int())):
+            case ("request", str(chosen)) | ("token", (str(chosen), int())) if self._is_here(self.selection):
                 return chosen
         for place in range(self.place, -1, -1):
             request = getattr(self.timeline.events[place], "request", None)
@@ -204,7 +225,12 @@ class Player(Moves):
 
     def sentences(self) -> list[Account]:
         """What happened since the stop before; last the current event. Nothing before the first event."""
-        return accounts(self.narration, self.beats.told(self.place)) if self.place >= 0 else []
+        if self.place < 0:
+            return []
+        told, narration = self.beats.told(self.place), self.narration
+        for place, view in self._state.look_back(place for place in told if not narration.knows(place)):
+            narration.tell(place, view)
+        return accounts(narration, told)
 
     def explain(self) -> Explained:
         """Whatever is selected, else the current event; raises `UnknownThing` if it is not there at this place."""
@@ -246,13 +272,9 @@ class Player(Moves):
 
     # Words
 
-    def _finding(self, lookup: int) -> Finding | None:
+    def _finding(self, lookup: int) -> Finding:
         """What the lookup at that place found, and why no more."""
-        if lookup not in self._findings:
-            if len(self._findings) >= KEPT_FINDINGS:
-                self._findings.clear()
-            self._findings[lookup] = self.narration.at(lookup).narrator.finding
-        return self._findings[lookup]
+        return self.narration.finding(lookup)
 
     def _strategy(self) -> str:
         """The eviction strategy at this place, which a fork may have changed."""

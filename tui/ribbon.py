@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from minicache.core.views import EngineView, RequestView
-from minicache.sim.narrator import Finding
+from minicache.sim.finding import Finding
+from minicache.sim.phrases import block_ranges
 
 from .model.labels import Texts
 from .model.rows import Selection
@@ -14,13 +15,14 @@ from .signs import Sign
 PIECE = 16  # tokens: blocks of one or two tokens are drawn together in pieces of at most so many
 SMALL = 4  # tokens: blocks that are smaller are drawn together
 
-Find = Callable[[int], Finding | None]
+Find = Callable[[int], Finding]
 
 
 @dataclass(frozen=True, slots=True)
 class RibbonBlock:
     """Tokens `[start, start + num_tokens)`. `sign` is hit, computed or generated, for good and not only in this step;
-    None is still to come. `block` holds them, the first of several; None before they have one."""
+    None is still to come. `block` holds them, the first of several, and `held` names all; before they have one it is
+    None, and `held` empty."""
 
     index: int
     start: int
@@ -28,17 +30,21 @@ class RibbonBlock:
     text: str
     sign: Sign | None
     block: int | None
+    held: str
     selection: Selection
 
 
 @dataclass(frozen=True, slots=True)
 class RibbonModel:
-    """`hit_tokens` were found by the last lookup; at token `difference` the request differs from `against`, the one it
-    was compared with, and nothing behind it can be found."""
+    """It takes `num_blocks` blocks. `blocks` are these, or, if `drawn` is not 0, pieces of at most so many tokens in
+    which several smaller ones are drawn together. `hit_tokens` were found by the last lookup; at token `difference` the
+    request differs from `against`, the one it was compared with, and nothing behind it can be found."""
 
     request: str
     num_tokens: int
     num_prompt_tokens: int
+    num_blocks: int
+    drawn: int
     blocks: list[RibbonBlock]
     hit_tokens: int
     difference: int | None
@@ -67,6 +73,7 @@ def ribbon_of(
             text.piece(start, end),
             _sign(known, start, end, hit, computed),
             table[start // view.block_size] if start // view.block_size < len(table) else None,
+            block_ranges(table[start // view.block_size : -(-end // view.block_size)], 2),
             _selection(request, start, table, view.block_size),
         )
         for number, (start, end) in enumerate(_pieces(len(known.tokens), view.block_size, borders))
@@ -74,7 +81,18 @@ def ribbon_of(
     difference = against = None
     if finding is not None and finding.explanation.reason == "difference":
         difference, against = finding.explanation.token, finding.explanation.other
-    return RibbonModel(request, len(known.tokens), known.num_prompt_tokens, blocks, hit, difference, against)
+    size = view.block_size
+    return RibbonModel(
+        request,
+        len(known.tokens),
+        known.num_prompt_tokens,
+        -(-len(known.tokens) // size),
+        _together(size) if size < SMALL else 0,
+        blocks,
+        hit,
+        difference,
+        against,
+    )
 
 
 def _sign(known: RequestView, start: int, end: int, hit: int, computed: int) -> Sign | None:
@@ -105,10 +123,15 @@ def _node_ends(view: EngineView, request: str) -> list[int]:
     return ends
 
 
+def _together(block_size: int) -> int:
+    """How many tokens of small blocks are drawn in a piece at most."""
+    return PIECE // block_size * block_size
+
+
 def _pieces(count: int, block_size: int, borders: set[int]) -> Iterator[tuple[int, int]]:
     """Whole blocks; small ones together, up to the next border."""
     small = block_size < SMALL
-    size = PIECE // block_size * block_size if small else block_size
+    size = _together(block_size) if small else block_size
     walls = sorted(border for border in borders if 0 < border < count and border % block_size == 0) if small else []
     start = 0
     while start < count:

@@ -24,10 +24,10 @@ class Sign(StrEnum):
 
 
 MEANINGS: Mapping[Sign, str] = {
-    Sign.EMPTY: "free, holds nothing",
-    Sign.FINDABLE: "free, but findable: it will be hit or evicted",
+    Sign.EMPTY: "empty: holds nothing that can be found",
+    Sign.FINDABLE: "cached: free, but a lookup can find it, until it is evicted",
     Sign.USED: "in use by one request",
-    Sign.SHARED: "shared by several requests",
+    Sign.SHARED: "in use by several requests",
     Sign.HIT: "hit in this step",
     Sign.COMPUTED: "computed in this step",
     Sign.GENERATED: "computed in this step, for generated tokens",
@@ -56,4 +56,4 @@ class Glyphs:
 
 
 UNICODE = Glyphs(dict(zip(Sign, "·○●◉◆▲▴✕!∅", strict=True)))
-ASCII = Glyphs(dict(zip(Sign, ".o#&=+^x!0", strict=True)), shared_digit=True)
+ASCII = Glyphs(dict(zip(Sign, ".o#&=+^x!N", strict=True)), shared_digit=True)

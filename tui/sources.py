@@ -56,7 +56,7 @@ def _command(*words: str, settings: Iterable[str] = ()) -> str:
 
 
 def go_to(player: Player, step: int | None = None, event: int | None = None, request: str | None = None) -> None:
-    """Where a permalink points: to the beginning of a step, to an event, or to where a request arrives, which is
+    """Where a permalink points: to a step (its first lookup), to an event, or to where a request arrives, which is
     selected. Raises `UnknownThing` with what there is."""
     if request is not None:
         player.go_to_request(request)

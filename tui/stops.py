@@ -1,5 +1,6 @@
 """Breakpoints over a run: where they stop, what of one is not in this run, and what can be typed."""
 
+import re
 from collections.abc import Sequence
 
 from textual.suggester import Suggester
@@ -11,6 +12,8 @@ from minicache.sim.timeline import Timeline
 from minicache.sim.toml_table import suggestion
 
 from .player import Player
+
+_SIGN = re.compile(r"\s*([=<])\s*")
 
 
 def stopping_places(timeline: Timeline, breakpoints: Sequence[Breakpoint], after: int = -1) -> list[int]:
@@ -34,16 +37,23 @@ def kinds_of(timeline: Timeline) -> list[str]:
 
 
 def read_breakpoint(line: str, player: Player, may_come: bool = False) -> Breakpoint:
-    """Raises `BadBreakpoint`, also for a request or a block that is not in this run, unless it `may_come`."""
-    point = Breakpoint.parse(line)
+    """A breakpoint as it is written; `evict` alone is the kind of event of this run in whose name that is. Raises
+    `BadBreakpoint`, also for a request or a block that is not in this run, unless it `may_come`."""
+    kinds = kinds_of(player.timeline)
+    point = Breakpoint.parse(" ".join(_written_out(word, kinds) for word in _SIGN.sub(r"\1", line).split()))
     requests, blocks = player.index.requests, player.view.num_blocks
     if point.request is not None and point.request not in requests and not may_come:
         few = ", ".join(list(requests)[:8]) + (", …" if len(requests) > 8 else "")
         hint = suggestion(point.request, requests) or f": it has {few}"
         raise BadBreakpoint(f"this run has no request {point.request!r}{hint}")
     if point.block is not None and not 0 < point.block < blocks:
-        raise BadBreakpoint(f"this pool has no block {point.block}: it has blocks 1 to {blocks - 1:,}")
+        raise BadBreakpoint(f"this pool has no block b{point.block}: it has b1 to b{blocks - 1}")
     return point
+
+
+def _written_out(word: str, kinds: list[str]) -> str:
+    found = [kind for kind in kinds if word.lower() in kind.lower()] if word.isalpha() else []
+    return f"kind={found[0]}" if len(found) == 1 else word
 
 
 class Completion(Suggester):

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from minicache.cli.console import print_json, stdout
+from minicache.core import events as ev
 from minicache.core.errors import InvalidArgument
 from minicache.core.event_log import to_json
 from minicache.sim.cost_model import CostModel
 from minicache.sim.expect import mismatches
 from minicache.sim.explainer import Explained
+from minicache.sim.finding import Finding
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.lock_step import partings, report
+from minicache.sim.lookup_words import differs_inside
+from minicache.sim.narration import Narration
 from minicache.sim.phrases import plural
 from minicache.sim.recorded import write_recorded
 from minicache.sim.scenario import GROUPS, Kind
@@ -161,12 +165,17 @@ def _figures(timeline: Timeline) -> Iterator[str]:
         )
 
 
-ENDS = {  # why a lookup found no more, in a word for a table
+ENDS = {  # why a lookup found no more, in a few words for a table
     "whole": "all was found",
     "last_token": "all but the last",  # one must be computed to have logits
     "too_short": "below a block",
     "skipped": "not looked up",
-    "no_entry": "not cached",
+    "difference": "differs at token {token:,}",
+    "evicted": "the next was evicted",
+    "not_computed": "not computed yet",
+    "not_published": "not published yet",
+    "other_namespace": "another namespace's",
+    "unknown": "nobody sent it before",
 }
 SHOWN = 40  # requests in a table
 
@@ -202,6 +211,7 @@ def _print_requests(timeline: Timeline) -> None:
 
     out = stdout()
     requests = list(summary_of(timeline).requests.values())
+    reasons = _reasons(timeline, [request.id for request in requests[:SHOWN]])
     columns = ["request", "tokens", "cached", "computed", "TTFT ms", "why no more"]
     preempted = any(request.preemptions for request in requests)
     if preempted:
@@ -217,11 +227,38 @@ def _print_requests(timeline: Timeline) -> None:
             f"{request.computed_tokens:,}",
             *([str(request.preemptions or "")] if preempted else []),
             "–" if request.ttft is None else f"{1000 * request.ttft:,.0f}",
-            ENDS.get(request.end or "", request.outcome),
+            reasons.get(request.id, request.outcome),
         )
     out.print(table)
     if len(requests) > SHOWN:
         out.print(f"… and {plural(len(requests) - SHOWN, 'more request')}.")
+
+
+def _reasons(timeline: Timeline, ids: list[str]) -> dict[str, str]:
+    """Why the lookup by which a request was admitted first found no more; of those that were admitted."""
+    narration = Narration(timeline)
+    reasons = {}
+    for id in ids:
+        lookup = None
+        for place in narration.places.of_request(id, len(timeline)):
+            event = timeline.events[place]
+            if isinstance(event, ev.PrefixMatched):
+                lookup = place
+            elif isinstance(event, ev.RequestAdmitted) and lookup is not None:
+                reasons[id] = _why_no_more(narration.finding(lookup))
+                break
+    return reasons
+
+
+def _why_no_more(finding: Finding) -> str:
+    found = finding.explanation
+    if finding.ended is not None:
+        return "the next has no KV"  # it was generated last
+    if finding.waits:
+        return "nobody computed it before"
+    if differs_inside(finding):
+        return "the other ends there"
+    return ENDS[found.reason].format(token=found.token or 0)
 
 
 def _in_short(timeline: Timeline) -> str:
@@ -234,7 +271,7 @@ def _in_short(timeline: Timeline) -> str:
     return (
         f"{summary.cached_tokens:,} of {summary.prompt_tokens:,} prompt tokens were found in the cache (hit rate, "
         f"tokens of all: {rate}); {totals['computed_tokens']:,} tokens were computed in "
-        f"{plural(totals['steps'], 'step')}. At most {totals['peak_blocks']:,} of "
+        f"{plural(totals['steps'], 'step')} (of an answer all but the last). At most {totals['peak_blocks']:,} of "
         f"{plural(timeline.settings['num_blocks'] - 1, 'block')} in use{blocks}.{preemptions}"
     )
 

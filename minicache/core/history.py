@@ -167,8 +167,11 @@ class History(CacheView):
         for other, candidate in reversed(self.known.items()):
             if other == request:
                 continue
+            alike = candidate.namespace == known.namespace
+            if alike and shared >= 0 and candidate.tokens[shared : shared + 1] != known.tokens[shared : shared + 1]:
+                continue  # it has no more in common than the nearest so far
             common = common_prefix(known.tokens, candidate.tokens)
-            if candidate.namespace != known.namespace:
+            if not alike:
                 if common >= end and self._digest(known.tokens, candidate.namespace, end) in self._findable:
                     elsewhere = elsewhere or other
             elif common > shared and (candidate.admitted if common < end else self._might_have(candidate, end)):

@@ -4,11 +4,13 @@ Each is a list of whole sentences: what happened, by which rule, what would have
 of `minicache.core` decided. The sentences about events are the transcript's.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from minicache.core import events as ev
 from minicache.core.events import Event
+from minicache.core.views import EngineView
 from minicache.sim.errors import UnknownThing
 from minicache.sim.narration import Narration
 from minicache.sim.narrator import Narrator
@@ -17,9 +19,8 @@ from minicache.sim.rules import Rule
 from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.timeline import Timeline
 from minicache.sim.toml_table import suggestion
-from minicache.sim.transcript import Line, new_narrator
+from minicache.sim.transcript import Line
 
-ABOUT_BLOCKS = ("blocks", "freed")
 TURNING_POINTS = (
     ev.RequestArrived,
     ev.RequestRejected,
@@ -84,26 +85,31 @@ def _account(line: Line) -> Account:
 
 
 def explain_request(
-    timeline: Timeline, request: str, last: int | None = None, narration: Narration | None = None
+    timeline: Timeline,
+    request: str,
+    last: int | None = None,
+    narration: Narration | None = None,
+    view: EngineView | None = None,
 ) -> Explained:
-    """What became of a request up to place `last` and why its lookups found what they found; raises `UnknownThing`."""
-    ids = dict.fromkeys(id for event in timeline.events if (id := getattr(event, "request", None)) is not None)
-    ids.pop(TAKEN_AWAY, None)
+    """What became of a request up to place `last` and why its lookups found what they found; raises `UnknownThing`. A
+    `view` that stands at `last` already saves time."""
+    narration = narration or Narration(timeline)
+    ids = [id for id in narration.places.requests if id != TAKEN_AWAY]
     if request not in ids:
         raise UnknownThing(f"this run has no request {request!r}{suggestion(request, ids) or ': it has ' + _few(ids)}")
-    narration = narration or Narration(timeline)
-    accounts = [_account(line) for line in narration.lines(_turning_points(timeline, request, last))]
-    return Explained(f"request {request}", _state_of_request(_narrator_at(narration, last), request), accounts)
+    last = len(timeline) - 1 if last is None else last
+    points = _turning_points(timeline, narration.places.of_request(request, last))
+    accounts = [_account(line) for line in narration.lines(points)]
+    return Explained(f"request {request}", _state_of_request(view or narration.view(last), request), accounts)
 
 
-def _turning_points(timeline: Timeline, request: str, last: int | None) -> list[int]:
+def _turning_points(timeline: Timeline, all_places: Iterable[int]) -> list[int]:
     """Of many lookups while it waits, the one that counted is told: the last before it is admitted."""
     places: list[int] = []
     lookup: int | None = None
     shortage: tuple[int, int] | None = None
-    for place, event in enumerate(timeline.events if last is None else timeline.events[: last + 1]):
-        if getattr(event, "request", None) != request:
-            continue
+    for place in all_places:
+        event = timeline.events[place]
         if isinstance(event, ev.PrefixMatched):
             lookup = place
         elif isinstance(event, ev.AdmissionFailed):  # of many in a row, those are told that were short of other figures
@@ -118,83 +124,81 @@ def _turning_points(timeline: Timeline, request: str, last: int | None) -> list[
     return places if lookup is None else [*places, lookup]
 
 
-def _narrator_at(narration: Narration, last: int | None) -> Narrator:
-    """What is known after place `last`; before the first event that is nothing."""
-    place = len(narration.timeline) - 1 if last is None else last
-    return narration.at(place).narrator if place >= 0 else new_narrator(narration.timeline)
-
-
-def _few(ids: dict[str, None]) -> str:
-    names = list(ids)
+def _few(names: list[str]) -> str:
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
-def _state_of_request(narrator: Narrator, id: str) -> str:
-    view = narrator.requests.get(id) or narrator.ended.get(id)
-    if view is None:
+def _state_of_request(view: EngineView, id: str) -> str:
+    request = view.requests.get(id) or view.ended.get(id)
+    if request is None:
         return f"{id} has not arrived, or was refused."
-    said = len(view.tokens) - view.num_prompt_tokens
-    found = "has not been admitted" if view.num_cached_tokens is None else f"hit {view.num_cached_tokens:,} of them"
+    said = len(request.tokens) - request.num_prompt_tokens
+    cached = request.num_cached_tokens
+    found = "has not been admitted" if cached is None else f"hit {cached:,} of them"
     times = {0: "was never preempted", 1: "was preempted once"}.get(
-        view.num_preemptions, f"was preempted {view.num_preemptions} times"
+        request.num_preemptions, f"was preempted {request.num_preemptions} times"
     )
-    blocks = len(narrator.tables.get(id, ()))
+    blocks = len(view.tables.get(id, ()))
     holds = f" and holds {plural(blocks, 'block')}" if blocks else ""
     return (
-        f"{id} is {view.status}{holds}: it asked with {plural(view.num_prompt_tokens, 'token')}, {found}, "
-        f"{times} and has generated {said} of {view.max_tokens}."
+        f"{id} is {request.status}{holds}: it asked with {plural(request.num_prompt_tokens, 'token')}, {found}, "
+        f"{times} and has generated {said} of {request.max_tokens}."
     )
 
 
 def explain_block(
-    timeline: Timeline, block: int, last: int | None = None, narration: Narration | None = None
+    timeline: Timeline,
+    block: int,
+    last: int | None = None,
+    narration: Narration | None = None,
+    view: EngineView | None = None,
 ) -> Explained:
-    """How a block stands at place `last` and all that happened to it until then; raises `UnknownThing`."""
+    """How a block stands at place `last` and all that happened to it until then; raises `UnknownThing`. A `view` that
+    stands at `last` already saves time."""
     narration = narration or Narration(timeline)
-    num_blocks = _narrator_at(narration, last).num_blocks
+    last = len(timeline) - 1 if last is None else last
+    num_blocks = (view or narration.view(last)).num_blocks
     if not 0 <= block < num_blocks:
-        raise UnknownThing(f"there is no block {block}: this pool has blocks 0 to {num_blocks - 1}")
-    end = len(timeline) if last is None else last + 1
-    start = max((place for place in timeline.rebases if place < end), default=0)  # since then it is this pool
-    places = [place for place in range(start, end) if _concerns(timeline.events[place], block)]
+        raise UnknownThing(f"there is no block b{block}: this pool has b0 to b{num_blocks - 1}")
+    start = max((place for place in timeline.rebases if place <= last), default=0)  # since then it is this pool
+    places = narration.places.of_block(block, start, last)
     accounts = [_account(line) for line in narration.lines(places)]
-    return Explained(f"block {block}", _state_of_block(_narrator_at(narration, last), block), accounts)
+    narrator = narration.narrator(last, view or narration.view(last))
+    published = next((at for at in reversed(places) if isinstance(timeline.events[at], ev.BlocksPublished)), None)
+    content = ""
+    if published is not None and _is_findable(narrator, block):
+        content = _content(narrator, block, timeline.events[published], narration.lookups.first_published(published))
+    return Explained(f"block b{block}", _state_of_block(narrator, block, content), accounts)
 
 
-def _concerns(event: Event, block: int) -> bool:
-    return any(block in getattr(event, name, ()) for name in ABOUT_BLOCKS)
+def _is_findable(narrator: Narrator, block: int) -> bool:
+    return block in narrator.hashes or narrator.node_of(block) is not None
 
 
-def _state_of_block(narrator: Narrator, block: int) -> str:
+def _state_of_block(narrator: Narrator, block: int, content: str) -> str:
+    """`content` is what a lookup finds in it; empty if none can."""
     if block == 0:
-        return "Block 0 is the null block: it pads block tables, and is never handed out, published or evicted."
+        return "Block b0 is the null block: it pads block tables, and is never handed out, published or evicted."
     owners = narrator.owners(block)
-    content = _content(narrator, block)
     if owners:
-        return f"Block {block} is held by {listed(owners)} and {content}."
+        return f"Block b{block} is in use by {listed(owners)}, and a lookup finds {content or 'nothing in it'}."
+    how = f"cached: nobody uses it, but a lookup finds {content}" if content else "empty: a lookup finds nothing in it"
     queue = list(narrator.free)
     if block in queue:
         place = queue.index(block)
-        order = (
-            "the next to be handed out" if place == 0 else f"number {place + 1:,} of {len(queue):,} in the free queue"
-        )
-        return f"Block {block} is free and {content}: it is {order}."
-    node = narrator.node_of(block)
-    return (
-        f"Block {block} is in node {node} of the tree, used by nobody, and {content}: it goes when the node is evicted."
-    )
+        number = f"number {place + 1:,} of {len(queue):,} in the free queue"
+        return f"Block b{block} is {how}. It is {number if place else 'the next to be handed out'}."
+    return f"Block b{block} is {how}. It goes when node {narrator.node_of(block)} of the tree is evicted."
 
 
-def _content(narrator: Narrator, block: int) -> str:
-    published = narrator.published.get(block)
-    if published is None:
-        return "holds nothing that can be found"
-    request, index = published
-    size = narrator.block_size
-    known = narrator.history.known.get(request)
-    tokens = known.tokens[index * size : (index + 1) * size] if known else ()
+def _content(narrator: Narrator, block: int, published: Event, first: int) -> str:
+    """What it holds: the event published it, together with others of which the first is number `first` of a prompt."""
+    assert isinstance(published, ev.BlocksPublished)
+    size, number = narrator.block_size, published.blocks.index(block)
+    request, index = published.request, first + number
+    tokens = published.tokens[number * size : (number + 1) * size]
     hash = narrator.hashes.get(block)
     under = f" under hash {short_hash(hash)}…" if hash else ""
     start, end = index * size, (index + 1) * size - 1
     which = f"token {start:,}" if start == end else f"tokens {start:,} to {end:,}"
-    return f"can be found{under} with {which} of {request}, {narrator.token_words.run(tokens)}"
+    return f"{which} of {request}, {narrator.token_words.run(tokens)}, in it{under}"

@@ -1,162 +1,108 @@
 """A run in sentences, at any place: what the transcript says there, without telling all that comes before.
 
-    checkpoints  ^               ^               ^
-    at(place)                    |--quiet-->|-told-|
-                                            place - BACK ... place
-
-The run is read once, quietly, when the narration is made; at each checkpoint of the timeline what a narrator knows
-beside the view is packed. A place is then reached by reading on from the checkpoint before it. The lines just before it
-are told as well and kept, for whoever looks at an event looks at the one before it next.
+A sentence needs the state right after its event, and of a lookup what it found. The state is that of whoever has a view
+there already (`tell`), else it is folded from the checkpoint before (`at`, `lines`); what lookups found, `lookups.py`
+knows. Lines are kept.
 """
 
-from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
 
-from minicache.core.history import Known
+from minicache.core import events as ev
+from minicache.core.views import EngineView
 from minicache.sim.collection import no_collection
-from minicache.sim.loss_log import LossesAt, LossLog
+from minicache.sim.finding import Finding
+from minicache.sim.lookups import Lookups
 from minicache.sim.narrator import Narrator
+from minicache.sim.places import Places
+from minicache.sim.rules import rule_of
 from minicache.sim.timeline import Timeline
-from minicache.sim.transcript import Line, new_narrator, tell_line
+from minicache.sim.transcript import Line
+from minicache.sim.words import tell
 
-BACK = 64  # so many lines before a place are told with it
 KEPT = 4096  # lines that are kept, the latest ones
-DIGEST = 16  # bytes
-MAX_LOSSES = 256_000  # as many as a `History` remembers
-
-
-@dataclass(frozen=True, slots=True)
-class _Memory:
-    """What a narrator remembers at a checkpoint and the checkpoint does not. `Known` objects are shared, for their
-    tokens only grow: how many there were is kept."""
-
-    known: list[tuple[str, Known, int, int, bool, bool]]  # request, its tokens, how many, how many computed, live, …
-    blocks: "array[int]"  # that can be found
-    digests: bytes  # theirs, one after the other
-    publishers: list[str]  # theirs
-    indices: "array[int]"  # which of its publisher's blocks each is
-    radix: bool
-
-    @classmethod
-    def of(cls, narrator: Narrator) -> "_Memory":
-        history, published = narrator.history, narrator.published.values()
-        return cls(
-            [(id, k, len(k.tokens), k.num_computed, k.live, k.admitted) for id, k in history.known.items()],
-            array("I", narrator.published),
-            b"".join(history.digests[block] for block in narrator.published),
-            [request for request, _ in published],
-            array("I", [index for _, index in published]),
-            narrator.radix,
-        )
-
-    def fill(self, narrator: Narrator) -> None:
-        """Make a new narrator remember it."""
-        for id, known, length, computed, live, admitted in self.known:
-            narrator.history.known[id] = Known(known.tokens[:length], known.namespace, computed, live, admitted)
-        digests = (self.digests[at : at + DIGEST] for at in range(0, len(self.digests), DIGEST))
-        narrator.history.put_back(dict(zip(self.blocks, digests, strict=True)))
-        places = zip(self.publishers, self.indices, strict=True)
-        narrator.published = dict(zip(self.blocks, places, strict=True))
-        narrator.radix = self.radix
+NEAR = 2000  # so many events are applied rather than folded from a checkpoint
 
 
 class Narration:
-    """The lines of a timeline. Making one takes as long as reading the run once; the timeline may grow afterwards.
-
-    The memory it takes is that of the lost blocks of the run, and of one packed checkpoint for each of the timeline's.
-    """
+    """The lines of a timeline. Making one takes as long as reading the run once; the timeline may grow afterwards."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self._losses = LossLog(MAX_LOSSES)
-        self._reader = new_narrator(timeline, self._losses)
-        self._reader.quiet = True
-        self._num_read = 0
-        self._memories: list[_Memory] = []
+        self.lookups = Lookups(timeline)
+        self._places: Places | None = None
         self._lines: OrderedDict[int, Line] = OrderedDict()
-        self._cursor: Narrator | None = None  # has taken the events up to `_place`
-        self._place = -1
+        self._view: EngineView | None = None  # has taken the events up to `_stands_at`
+        self._stands_at = -1
         self._read()
 
     def at(self, place: int) -> Line:
         """The event at `place`, told as `narrate` tells it. Raises `UnknownThing` for a place that is not there."""
         self.timeline.require(place)
-        self._read()
-        if place not in self._lines:
-            with no_collection():
-                self._tell(max(0, place - BACK), place)
-        self._lines.move_to_end(place)
-        return self._lines[place]
+        if place in self._lines:
+            self._lines.move_to_end(place)
+            return self._lines[place]
+        return self.tell(place, self.view(place))
 
     def lines(self, places: Iterable[int]) -> Iterator[Line]:
-        """The lines of some places, and only these; quick if the places ascend. Raises as `at` does."""
-        for place in places:
-            self.timeline.require(place)
-            self._read()
-            if place not in self._lines:
-                with no_collection():
-                    self._tell(place, place)
-            yield self._lines[place]
+        """The lines of some places; quick if the places ascend. Raises as `at` does."""
+        return map(self.at, places)
+
+    def knows(self, place: int) -> bool:
+        """Whether the line is kept."""
+        return place in self._lines
+
+    def tell(self, place: int, view: EngineView) -> Line:
+        """The event at `place` by a view that has just taken it; the line is kept."""
+        event = self.timeline.events[place]
+        narrator = self.narrator(place, view)
+        if isinstance(event, ev.PrefixMatched):
+            narrator.finding = self.finding(place)
+        line = self._lines[place] = Line(place, event, tell(narrator, event), rule_of(event, narrator))
+        if len(self._lines) > KEPT:
+            self._lines.popitem(last=False)
+        return line
+
+    def narrator(self, place: int, view: EngineView) -> Narrator:
+        """A narrator over a view that stands at `place`; valid until the view moves."""
+        self._read()
+        timeline = self.timeline
+        narrator = Narrator.over(view)
+        narrator.modelled, narrator.token_words = timeline.is_modelled, timeline.token_words
+        narrator.start = 0.0 if timeline.is_modelled or not timeline.events else timeline.events[0].time
+        since = self.lookups.radix_from
+        narrator.radix = since is not None and since <= place
+        return narrator
+
+    def finding(self, place: int) -> Finding:
+        """What the lookup at `place` found, and why no more."""
+        self._read()
+        return self.lookups.finding(place)
+
+    @property
+    def places(self) -> Places:
+        """Where something happens to what; read when it is first asked for."""
+        if self._places is None:
+            self._places = Places(self.timeline)
+        with no_collection():
+            self._places.update()
+        return self._places
 
     def _read(self) -> None:
-        """Read what is new, quietly."""
-        timeline = self.timeline
-        if self._num_read == len(timeline) and len(self._memories) == timeline.num_checkpoints:
-            return
-        with no_collection():
-            while len(self._memories) < timeline.num_checkpoints:
-                index = len(self._memories)
-                place, _ = timeline.checkpoint_at(index)
-                self._read_to(place)
-                is_last = index + 1 == timeline.num_checkpoints or timeline.checkpoint_at(index + 1)[0] > place
-                if is_last and place + 1 in timeline.rebases:
-                    self._losses.clear()
-                    self._reader = self._reader.rebase(*timeline.rebases[place + 1], self._losses)
-                self._memories.append(_Memory.of(self._reader))
-            self._read_to(len(timeline) - 1)
+        """Read what is new."""
+        if self.lookups.num_read < len(self.timeline):
+            with no_collection():
+                self.lookups.update()
 
-    def _read_to(self, last: int) -> None:
-        for place in range(self._num_read, last + 1):
-            self._losses.place = place
-            self._reader.apply(self.timeline.events[place])
-        self._num_read = max(self._num_read, last + 1)
-
-    def _tell(self, first: int, last: int) -> None:
-        """Go to `last`, and keep what is told from `first` on."""
-        narrator = self._stand_before(last)
-        for place in range(self._place + 1, last + 1):
-            assert isinstance(narrator.history.losses, LossesAt)
-            narrator.history.losses.place = self._place = place
-            narrator.quiet = place < first
-            event = self.timeline.events[place]
-            if narrator.quiet:
-                narrator.apply(event)
-            else:
-                self._lines[place] = tell_line(place, event, narrator, partial(self._narrator_at, place))
-        while len(self._lines) > KEPT:
-            self._lines.popitem(last=False)
-
-    def _stand_before(self, place: int) -> Narrator:
-        """The narrator, somewhere before `place`: where it stands, or at the last checkpoint if that is nearer."""
-        index = self.timeline.checkpoint_before(place)
-        start, checkpoint = self.timeline.checkpoint_at(index)
-        goes_on = start <= self._place < place and self._place + 1 not in self.timeline.rebases
-        if self._cursor is None or not goes_on:
-            losses = LossesAt(self._losses, start)
-            narrator = Narrator(checkpoint.num_blocks, checkpoint.block_size, self._reader.modelled, losses)
-            narrator.start, narrator.token_words = self._reader.start, self._reader.token_words
-            checkpoint.fill(narrator)
-            checkpoint.fill_cache(narrator.history)
-            self._memories[index].fill(narrator)
-            self._cursor, self._place = narrator, start
-        return self._cursor
-
-    def _narrator_at(self, place: int) -> Narrator:
-        """As it was when the line of `place` was told."""
-        if self._cursor is None or self._place != place:
-            self._tell(place, place)
-        assert self._cursor is not None
-        return self._cursor
+    def view(self, place: int) -> EngineView:
+        """The state after the event at `place`, before the pool becomes another one; valid until the next line is
+        told. It goes on from where it stands, if that is near, in the same pool, and not behind `place`."""
+        timeline, start = self.timeline, self._stands_at + 1
+        near = start <= place + 1 <= start + NEAR
+        if self._view is None or not near or any(start <= changed <= place for changed in timeline.rebases):
+            with no_collection():
+                checkpoint_place, checkpoint = timeline.checkpoint_at(max(0, timeline.checkpoint_before(place)))
+                self._view, start = checkpoint.restore(), checkpoint_place + 1
+        self._view.apply_all(timeline.events[start : place + 1])
+        self._stands_at = place
+        return self._view

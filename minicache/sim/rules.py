@@ -7,8 +7,9 @@ request and the token in question; where they need the figures of the event, the
 from dataclasses import dataclass, replace
 
 from minicache.core import events as ev
+from minicache.sim.finding import Finding
 from minicache.sim.lookup_words import differs_inside
-from minicache.sim.narrator import Finding, Narrator
+from minicache.sim.narrator import Narrator
 from minicache.sim.otherwise import otherwise
 
 
@@ -96,14 +97,16 @@ EVENTS: dict[type[ev.Event], Rule] = {
         "With a larger max_num_batched_tokens the same work would take fewer steps.",
         f"{SCHEDULER}.schedule",
     ),
-    ev.StepFinished: Rule("one budget a step", "Nothing: every step that begins ends.", f"{SCHEDULER}.update"),
+    ev.StepFinished: Rule(
+        "one budget a step", "With less to compute the step would have taken less time.", f"{SCHEDULER}.update"
+    ),
     ev.RequestArrived: Rule(
-        "who could run alone may wait",
+        "what fits into the pool may wait",
         "A request that needs more blocks than the pool has is refused.",
         f"{SCHEDULER}.add",
     ),
     ev.RequestRejected: Rule(
-        "who could run alone may wait",
+        "what fits into the pool may wait",
         "With more blocks, or a shorter prompt, it would have waited.",
         f"{SCHEDULER}.add",
     ),

@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 from minicache.core import Namespace, SchedulerConfig
 from minicache.core.request import DEFAULT_NAMESPACE
 from minicache.sim.errors import BadScenario
-from minicache.sim.prompt import OutputOf, Part, part_length
+from minicache.sim.prompt import OutputOf, Part, Segment, part_length
+from minicache.sim.tokens import segment_tokens
 
 Kind = Literal["hash", "radix"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -95,6 +96,15 @@ class Scenario:
     @property
     def max_tokens(self) -> dict[str, int]:
         return {spec.id: spec.max_tokens for spec in self.requests}
+
+    def segments(self) -> dict[str, list[int]]:
+        """The named segments of the prompts: name -> tokens, as many as the longest of that name has."""
+        counts: dict[str, int] = {}
+        for spec in self.requests:
+            for part in spec.prompt:
+                if isinstance(part, Segment):
+                    counts[part.name] = max(counts.get(part.name, 0), part.count)
+        return {name: segment_tokens(self.seed, name, count) for name, count in counts.items()}
 
     def prompt_length(self, spec: RequestSpec) -> int:
         lengths = self.max_tokens

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from minicache.core import events as ev
-from minicache.sim.narrator import Narrator
-from minicache.sim.phrases import block_ranges, listed, named_blocks, plural
+from minicache.sim.listener import Listener
+from minicache.sim.phrases import block_ranges, listed, named_blocks, plural, ranges
 
 MANY = 12  # so many runs of blocks are named
 
@@ -24,7 +24,7 @@ CHANGES_FINDABLE = (
 )
 
 
-def state_words(narrator: Narrator, findable: bool = True, hit_rate: float | None = None) -> Iterator[str]:
+def state_words(narrator: Listener, findable: bool = True, hit_rate: float | None = None) -> Iterator[str]:
     """A sentence for each thing there is something to say about; `findable`: tell what can be found, too."""
     for id in narrator.running:
         yield _running(narrator, id)
@@ -44,7 +44,7 @@ def state_words(narrator: Narrator, findable: bool = True, hit_rate: float | Non
         yield f"Hit rate so far: {hit_rate:.1%} of the tokens looked up."
 
 
-def _running(narrator: Narrator, id: str) -> str:
+def _running(narrator: Listener, id: str) -> str:
     request = narrator.requests[id]
     hit = f", {request.num_cached_tokens:,} of them hit" if request.num_cached_tokens else ""
     said = len(request.tokens) - request.num_prompt_tokens
@@ -55,7 +55,7 @@ def _running(narrator: Narrator, id: str) -> str:
     )
 
 
-def _shared(narrator: Narrator) -> list[int]:
+def _shared(narrator: Listener) -> list[int]:
     """Blocks that stand in more than one block table."""
     held: set[int] = set()
     shared: dict[int, None] = {}
@@ -65,7 +65,7 @@ def _shared(narrator: Narrator) -> list[int]:
     return list(shared)
 
 
-def _node(narrator: Narrator, id: int) -> str:
+def _node(narrator: Listener, id: int) -> str:
     node = narrator.nodes[id]
     below = f"below node {node.parent}" if node.parent else "below the root"
     locks = f", {plural(node.locks, 'lock')}" if node.locks else ""
@@ -73,7 +73,7 @@ def _node(narrator: Narrator, id: int) -> str:
     return f"node {id} {below} holds {plural(len(node.tokens), 'token')}, {text}{locks}"
 
 
-def _leaves(narrator: Narrator) -> str:
+def _leaves(narrator: Listener) -> str:
     """Recency is a tick: the smaller, the longer ago."""
     parents = {node.parent for node in narrator.nodes.values()}
     leaves = [id for id, node in narrator.nodes.items() if id not in parents and not node.locks]
@@ -84,10 +84,10 @@ def _leaves(narrator: Narrator) -> str:
     return f"Leaves that could be evicted, the least recently used first: {which}."
 
 
-def _found(narrator: Narrator) -> Iterator[str]:
-    """`r0's blocks 0–3 in 1–4`, by who published them."""
+def _found(narrator: Listener) -> Iterator[str]:
+    """`blocks 0–3 of r0 in b1–b4`, by who published them."""
     by_publisher = sorted(narrator.published.items(), key=lambda item: item[1])
     for publisher, group in groupby(by_publisher, key=lambda item: item[1][0]):
         items = list(group)
-        its = named_blocks([index for _, (_, index) in items])
-        yield f"{publisher}'s {its} in {block_ranges([block for block, _ in items], MANY)}"
+        which = f"{'block' if len(items) == 1 else 'blocks'} {ranges([index for _, (_, index) in items])}"
+        yield f"{which} of {publisher} in {block_ranges([block for block, _ in items], MANY)}"

@@ -23,10 +23,10 @@ from minicache.sim.breakpoint import Breakpoint
 from minicache.sim.checkpoint import Checkpoint, RecordingView
 from minicache.sim.collection import no_collection
 from minicache.sim.errors import UnknownThing
-from minicache.sim.narrator import Narrator
+from minicache.sim.listener import Listener
 from minicache.sim.scenario import Kind, Scenario
 from minicache.sim.simulator import Simulator
-from minicache.sim.tokens import SIMULATED, EngineTokenWords
+from minicache.sim.tokens import SIMULATED, EngineTokenWords, TokenWords
 
 if TYPE_CHECKING:
     from minicache.sim.fork import Change
@@ -87,6 +87,7 @@ class Timeline:
         }
         timeline = cls(cache.num_blocks, cache.block_size, settings)
         timeline.scenario, timeline.kind = scenario, kind
+        timeline.token_words = TokenWords(scenario.segments)
         return timeline
 
     @classmethod
@@ -97,14 +98,14 @@ class Timeline:
             _require_shape(header)
             timeline = cls(header["num_blocks"], header["block_size"], header)
             timeline.kind = "radix" if header.get("cache") == "radix" else "hash"
-            narrator = Narrator(header["num_blocks"], header["block_size"])  # it remembers more than a view, so it
-            narrator.quiet = True  # finds events that do not follow from those before them where a view finds nothing
+            listener = Listener(header["num_blocks"], header["block_size"])  # it remembers more than a view, so it
+            listener.quiet = True  # finds events that do not follow from those before them where a view finds nothing
             for number, event in enumerate(events):
                 if event.seq != number:
                     raise BadLog(
                         f"line {number + 2}: event {event.seq} stands where {number} should: events are missing"
                     )
-                narrator.apply(event)
+                listener.apply(event)
                 timeline.add(event)
         except BadLog as error:
             raise BadLog(f"{source}, {error}") from None
@@ -258,7 +259,8 @@ class Timeline:
     def place_of_step(self, step: int) -> int:
         """Where scheduler step `step` begins; raises `UnknownThing`."""
         if not 1 <= step <= len(self._steps):
-            raise UnknownThing(f"there is no step {step}: this run has steps 1 to {len(self._steps)}")
+            there = f"this run has steps 1 to {len(self._steps)}" if self._steps else "no step has begun yet"
+            raise UnknownThing(f"there is no step {step}: {there}")
         return self._steps[step - 1]
 
     def completed_steps(self, place: int) -> int:

@@ -11,7 +11,8 @@ values come from SHAKE-128, not from `random`.
 import hashlib
 import sys
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import takewhile
 from weakref import WeakKeyDictionary
 
@@ -96,28 +97,64 @@ def show_tokens(tokens: Sequence[int], limit: int = 40) -> str:
 
 
 class TokenWords:
-    """How sentences say the tokens of a run. These say the simulator's, which tell what they are by themselves."""
+    """How sentences say the tokens of a run. These say the simulator's: those of a text tell what they are by
+    themselves, those of named `segments` (name -> tokens, asked for when they are needed) by their place in these."""
 
     simulated = True
+    unit = "A token is one byte of text here, or one of the numbered tokens of a part that has only a name."
 
-    def one(self, token: int) -> str:
-        """A token as people read it."""
-        return show_token(token)
+    def __init__(self, segments: Callable[[], Mapping[str, Sequence[int]]] = dict) -> None:
+        self.segments = segments
+
+    @cached_property
+    def _segments(self) -> Mapping[str, Sequence[int]]:
+        return self.segments()
+
+    @cached_property
+    def _places(self) -> dict[int, list[tuple[str, int]]]:
+        """Token -> where it stands in the segments."""
+        places: dict[int, list[tuple[str, int]]] = {}
+        for name, tokens in self._segments.items():
+            for number, token in enumerate(tokens):
+                places.setdefault(token, []).append((name, number))
+        return places
+
+    def one(self, token: int, behind: Sequence[int] = ()) -> str:
+        """A token as people read it: `"a"`, `token 3 of "rules"`. Of several places of segments at which it may stand,
+        the tokens `behind` it tell which it is."""
+        stretches = sorted(self._stretches([token, *behind]), key=_length, reverse=True)
+        if not stretches or (len(stretches) > 1 and _length(stretches[0]) == _length(stretches[1])):
+            return show_token(token)
+        name, first, _ = stretches[0]
+        return f'token {first:,} of "{name}"'
 
     def run(self, tokens: Sequence[int], limit: int = 40) -> str:
-        """What a run of tokens begins with, in at most `limit` characters."""
+        """What a run of tokens begins with, in at most `limit` characters and the name of a segment."""
+        if len(tokens) and tokens[0] in self._places:
+            name, first, last = stretch = max(self._stretches(tokens), key=_length)
+            which = f"token {first:,}" if first == last else f"tokens {first:,} to {last:,}"
+            return f'{which} of "{name}"{" …" if _length(stretch) < len(tokens) else ""}'
         return show_tokens(tokens, limit)
+
+    def _stretches(self, tokens: Sequence[int]) -> Iterator[tuple[str, int, int]]:
+        """The segments that a run begins with: their names, and from which token to which they go along with it."""
+        for name, first in self._places.get(tokens[0], ()):
+            segment = self._segments[name]
+            length = min(len(tokens), len(segment) - first)
+            yield name, first, next((i for i in range(length) if segment[first + i] != tokens[i]), length) + first - 1
 
 
 class EngineTokenWords(TokenWords):
     """Those of an engine: their text where `decode` gives it, else their numbers."""
 
     simulated = False
+    unit = ""
 
     def __init__(self, decode: Callable[[Sequence[int]], str] | None = None) -> None:
+        super().__init__()
         self.decode = decode
 
-    def one(self, token: int) -> str:
+    def one(self, token: int, behind: Sequence[int] = ()) -> str:
         text = self.decode([token]) if self.decode else ""
         whole = text and "\N{REPLACEMENT CHARACTER}" not in text  # a token may be a part of a character
         return f'"{_on_a_line(text)}"' if whole else f"#{token}"
@@ -130,6 +167,10 @@ class EngineTokenWords(TokenWords):
         text = _on_a_line(self.decode(list(tokens[: limit + 1])))  # a token is a character or more, as a rule
         cut = len(text) > limit or len(tokens) > limit + 1
         return f'"{text[: limit - 1] if len(text) > limit else text}{"…" if cut else ""}"'
+
+
+def _length(stretch: tuple[str, int, int]) -> int:
+    return stretch[2] - stretch[1] + 1
 
 
 def _on_a_line(text: str) -> str:

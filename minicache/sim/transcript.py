@@ -1,11 +1,10 @@
 """The plain transcript: a run in sentences, one event after the other. What a screen shows is in it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from minicache.core.events import Event, StepFinished, StepStarted
-from minicache.core.losses import Losses
-from minicache.sim.narrator import Narrator
+from minicache.sim.listener import Listener
 from minicache.sim.rules import Rule, rule_of
 from minicache.sim.state_words import CHANGES_FINDABLE, state_words
 from minicache.sim.timeline import Timeline
@@ -20,36 +19,25 @@ class Line:
     event: Event
     words: str
     rule: Rule
-    _narrator: Callable[[], Narrator] = field(repr=False, compare=False)
-
-    @property
-    def narrator(self) -> Narrator:
-        """What was known when it was told: to be read, not to be changed, and before the next line is asked for."""
-        return self._narrator()
 
 
-def tell_line(place: int, event: Event, narrator: Narrator, again: Callable[[], Narrator] | None = None) -> Line:
-    """Let the narrator take the event, and tell it. `again` gives the narrator as it is now at any time; without it the
-    line has this narrator, wherever that has gone."""
-    narrator.apply(event)
-    return Line(place, event, tell(narrator, event), rule_of(event, narrator), again or (lambda: narrator))
+@dataclass(frozen=True, slots=True)
+class ToldLine(Line):
+    """With the narrator that told it: to be read, not to be changed, and before the next line is asked for."""
+
+    narrator: Listener = field(repr=False, compare=False)
 
 
-def new_narrator(timeline: Timeline, losses: Losses | None = None) -> Narrator:
-    """One that stands before the first event."""
-    settings = timeline.settings
-    narrator = Narrator(settings["num_blocks"], settings["block_size"], timeline.is_modelled, losses)
-    narrator.token_words = timeline.token_words
-    return narrator
-
-
-def narrate(timeline: Timeline, last: int | None = None) -> Iterator[Line]:
+def narrate(timeline: Timeline, last: int | None = None) -> Iterator[ToldLine]:
     """Every event up to place `last` with its sentence. The narrator is the same object at every line and goes on."""
-    narrator = new_narrator(timeline)
+    settings = timeline.settings
+    narrator = Listener(settings["num_blocks"], settings["block_size"], timeline.is_modelled)
+    narrator.token_words = timeline.token_words
     for place, event in enumerate(timeline.events if last is None else timeline.events[: last + 1]):
         if place in timeline.rebases:
             narrator = narrator.rebase(*timeline.rebases[place])
-        yield tell_line(place, event, narrator)
+        narrator.apply(event)
+        yield ToldLine(place, event, tell(narrator, event), rule_of(event, narrator), narrator)
 
 
 def transcript(timeline: Timeline) -> Iterator[str]:

@@ -38,9 +38,10 @@ def on_StepStarted(narrator: Narrator, event: ev.StepStarted) -> str:
 def on_StepFinished(narrator: Narrator, event: ev.StepFinished) -> str:
     held, findable = narrator.num_held, narrator.num_findable_unheld
     capacity = narrator.num_blocks - 1
+    means = "" if not findable else " (in the tree, used by nobody)" if narrator.radix else " (free, but findable)"
     return (
         f"Step {event.step} ends at {narrator.clock(event.time)} with {plural(event.num_tokens, 'token')} computed. Of "
-        f"{plural(capacity, 'block')}, {held:,} are in use, {findable:,} free but findable, "
+        f"{plural(capacity, 'block')}, {held:,} are in use, {findable:,} cached{means}, "
         f"{capacity - held - findable:,} empty; {len(narrator.running)} running, {len(narrator.waiting)} waiting."
     )
 
@@ -160,7 +161,7 @@ def on_BlocksPublished(narrator: Narrator, event: ev.BlocksPublished) -> str:
     first, last = short_hash(event.hashes[0]), short_hash(event.hashes[-1])
     hashes = f"hash {first}…" if single else f"hashes {first}… to {last}…"
     request = narrator.requests.get(event.request)
-    end = (narrator.published[event.blocks[-1]][1] + 1) * narrator.block_size
+    end = (narrator.tables[event.request].index(event.blocks[-1]) + 1) * narrator.block_size
     early = ""
     if request is not None and request.num_computed_tokens < end:
         early = f", before {'its' if single else 'their'} KV is computed"
@@ -172,15 +173,15 @@ def on_BlocksReleased(narrator: Narrator, event: ev.BlocksReleased) -> str:
     findable = [block for block in event.freed if block in narrator.hashes]
     parts = []
     if empty:
-        do = "holds nothing findable and goes" if len(empty) == 1 else "hold nothing findable and go"
+        do = "is empty and goes" if len(empty) == 1 else "are empty and go"
         parts.append(f"{named_blocks(empty)} {do} to the head of the free queue")
     if findable:
-        do = "stays findable and goes" if len(findable) == 1 else "stay findable and go"
+        do = "stays cached and goes" if len(findable) == 1 else "stay cached and go"
         order = "" if len(findable) == 1 else ", last block first"
         parts.append(f"{named_blocks(findable)} {do} to the tail of the free queue{order}")
     kept = len(event.blocks) - len(event.freed)
     if kept and narrator.radix:
-        parts.append(f"{plural(kept, 'block')} {'stays' if kept == 1 else 'stay'} in the tree")
+        parts.append(f"{plural(kept, 'block')} {'stays' if kept == 1 else 'stay'} cached in the tree")
     elif kept:
         parts.append(f"{plural(kept, 'block')} {'is' if kept == 1 else 'are'} still held by others")
     return f"{event.request} gives back its {plural(len(event.blocks), 'block')}: {'; '.join(parts)}."

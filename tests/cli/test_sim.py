@@ -145,7 +145,7 @@ def test_a_scenario_that_does_not_come_out_is_status_1(tmp_path, capsys):
         (["explain", "tail-first"], "say what to explain"),
         (["explain", "tail-first", "--request", "c"], "this run has no request 'c'"),
         (["explain", "tail-first", "--event", "1000"], "there is no event 1000"),
-        (["explain", "tail-first", "--block", "99"], "there is no block 99"),
+        (["explain", "tail-first", "--block", "99"], "there is no block b99"),
         (["explain", "tail-first", "--request", "a", "--at", "999"], "there is no event 999"),
     ],
 )
@@ -167,3 +167,21 @@ def test_a_log_of_another_version_is_refused(tmp_path, capsys):
     assert "old.jsonl, line 1: not JSON" in capsys.readouterr().err
     assert call("run", str(log), "--cache", "radix") == 2
     assert "is a recorded run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "request_id", "why"),
+    [
+        ("timestamp-top", "radix", "user2", "differs at token 13"),
+        ("timestamp-top", "hash", "user1", "nobody sent it before"),
+        ("multi-turn", "hash", "turn2", "the other ends there"),
+        ("multi-turn", "radix", "turn2", "the next has no KV"),
+        ("tail-first", "hash", "b-later", "the next was evicted"),
+        ("adapters-and-salts", "hash", "legal-1", "another namespace's"),
+        ("in-batch-order", "radix", "summary", "nobody computed it before"),
+    ],
+)
+def test_the_table_says_why_no_more_was_found(name, kind, request_id, why, capsys):
+    assert call("run", name, "--cache", kind) == 0
+    [row] = [line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == [request_id]]
+    assert row.rstrip().endswith(why)

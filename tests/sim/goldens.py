@@ -12,7 +12,7 @@ from pathlib import Path
 from minicache.core.events import Event
 from minicache.core.request import Namespace
 from minicache.sim.library import find_scenario, scenario_names
-from minicache.sim.phrases import block_ranges
+from minicache.sim.phrases import ranges
 from minicache.sim.timeline import Timeline
 
 FOLDER = Path(__file__).resolve().parents[1] / "goldens"
@@ -49,8 +49,8 @@ def _short(value: object) -> str:
         if value and isinstance(value[0], bytes):
             return f"[{len(value)}:{value[0][:4].hex()}..{value[-1][:4].hex()}]"
         if len(value) > 8 and isinstance(value[0], int):
-            ranges = block_ranges(value, limit=4)
-            text = ranges if not ranges.endswith("…") else blake2b(repr(value).encode(), digest_size=4).hexdigest()
+            shown = ranges(value, limit=4)
+            text = shown if not shown.endswith("…") else blake2b(repr(value).encode(), digest_size=4).hexdigest()
             return f"[{len(value)}:{text.replace(' ', '')}]"
         return f"[{','.join(map(str, value))}]"
     return str(value).replace(" ", "_")

@@ -33,17 +33,17 @@ def test_a_block_explained():
     last = explain_block(timeline, 4)
     assert "evicted: x needed the room" in " ".join(last.lines())
     assert explain_block(timeline, 3, 30).summary == (
-        'Block 3 is free and can be found under hash f3e21b0a… with tokens 0 to 3 of b, "cccc": it is number 5 of 7 in '
-        "the free queue."
+        'Block b3 is cached: nobody uses it, but a lookup finds tokens 0 to 3 of b, "cccc", in it under hash '
+        "f3e21b0a…. It is number 5 of 7 in the free queue."
     ).replace("f3e21b0a", timeline.at(30).hashes[3].hex()[:8])
-    assert explain_block(timeline, 0).summary.startswith("Block 0 is the null block")
+    assert explain_block(timeline, 0).summary.startswith("Block b0 is the null block")
     place = timeline.next(-1, "BlocksAllocated")
-    assert explain_block(timeline, 1, place).summary == "Block 1 is held by a and holds nothing that can be found."
+    assert explain_block(timeline, 1, place).summary == "Block b1 is in use by a, and a lookup finds nothing in it."
     radix = Timeline.record(find_scenario("radix-split-and-prune"))
     place = radix.next(radix.next(-1, "RequestFinished"), "StepFinished")
     assert explain_block(radix, 1, place).summary == (
-        'Block 1 is in node 1 of the tree, used by nobody, and can be found with token 0 of first, "T": it goes when '
-        "the node is evicted."
+        'Block b1 is cached: nobody uses it, but a lookup finds token 0 of first, "T", in it. It goes when node 1 of '
+        "the tree is evicted."
     )
 
 
@@ -58,7 +58,7 @@ def test_what_is_not_there_cannot_be_explained():
     timeline = Timeline.record(find_scenario("tail-first"))
     with pytest.raises(UnknownThing, match="no request 'b-latr': did you mean 'b-later'"):
         explain_request(timeline, "b-latr")
-    with pytest.raises(UnknownThing, match="there is no block 8: this pool has blocks 0 to 7"):
+    with pytest.raises(UnknownThing, match="there is no block b8: this pool has b0 to b7"):
         explain_block(timeline, 8)
     with pytest.raises(UnknownThing, match="there is no event -1"):
         explain_event(timeline, -1)
@@ -147,7 +147,7 @@ def test_a_block_of_another_pool_is_another_block():
     assert told.accounts
     assert min(account.place for account in explain_block(fork, 3).accounts) >= place
     assert explain_block(fork, 3, place - 1).accounts[0].place < place
-    with pytest.raises(UnknownThing, match="no block 16: this pool has blocks 0 to 8"):
+    with pytest.raises(UnknownThing, match="no block b16: this pool has b0 to b8"):
         explain_block(fork, 16, place - 1)
     shrunk = timeline.fork(timeline.place_of_step(4), ShrinkPool(1))
     with pytest.raises(UnknownThing, match="no request '\\(taken away\\)'"):
@@ -166,5 +166,5 @@ def test_a_lost_block_was_not_evicted_for_anybody():
         scheduler.update(plan, {id: 1})
         cache.reset()
     [line] = [line for line in narrate(timeline) if line.words.startswith("after looks up")]
-    assert line.words.endswith("Block 0 of after was in the cache until step 1: the cache was reset.")
+    assert line.words.endswith("Its block 0 was in the cache until step 1: the cache was reset.")
     assert line.rule.name == "what is lost is computed again"

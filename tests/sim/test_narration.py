@@ -1,18 +1,22 @@
 """Laws of the narration: at any place, however one comes there, it says what the transcript says."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache.bench.sim import workload
+from minicache.core.events import BlocksPublished, NodesEvicted, NodeSplit, PrefixMatched
 from minicache.core.losses import Loss
+from minicache.core.views import EngineView
 from minicache.sim.errors import UnknownThing
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario
 from minicache.sim.loss_log import LossesAt, LossLog
 from minicache.sim.narration import Narration
+from minicache.sim.places import Places
 from minicache.sim.timeline import Timeline
 from minicache.sim.transcript import narrate
 
@@ -30,7 +34,7 @@ def forked():
 def emptied():
     """An empty cache of the same shape: what was lost before is not what is missed now."""
     timeline = record("thrashing", "hash")
-    missed = next(line for line in narrate(timeline) if "Block 0 of tenant" in line.words and "until" in line.words)
+    missed = next(line for line in narrate(timeline) if "tenant" in line.words and "Its block 0 was" in line.words)
     return timeline.fork(timeline.place_of_step(missed.event.step), SetBlockSize(16))
 
 
@@ -52,40 +56,60 @@ def run(request):
         patch.setattr("minicache.sim.timeline.WORK", 40)
         timeline = RUNS[request.param]()
     assert timeline.num_checkpoints > 2
-    return timeline, [(line.words, line.rule, state_of(line.narrator)) for line in narrate(timeline)]
+    return timeline, [(line.words, line.rule, line.narrator.finding) for line in narrate(timeline)]
 
 
-def state_of(narrator):
-    """All that a narrator knows, but for the answers to earlier lookups."""
-    known = [
-        (id, k.tokens.tolist(), k.namespace, k.num_computed, k.live, k.admitted)
-        for id, k in narrator.history.known.items()
-    ]
-    digests = dict(narrator.history.digests)
-    return (
-        narrator.snapshot(),
-        narrator.scheduler_snapshot(),
-        dict(narrator.published),
-        known,
-        digests,
-        narrator.radix,
-    )
-
-
-@given(jumps=st.lists(st.integers(-90, 90), min_size=1, max_size=12), ask=st.booleans(), back=st.integers(0, 9))
-def test_it_says_what_the_transcript_says(run, jumps, ask, back):
+@given(jumps=st.lists(st.integers(-90, 90), min_size=1, max_size=12), kept=st.integers(1, 9), near=st.integers(0, 99))
+def test_it_says_what_the_transcript_says(run, jumps, kept, near):
     timeline, lines = run
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("minicache.sim.narration.BACK", back)
-        patch.setattr("minicache.sim.narration.KEPT", back + 1)
+        patch.setattr("minicache.sim.narration.KEPT", kept)
+        patch.setattr("minicache.sim.narration.NEAR", near)
+        patch.setattr("minicache.sim.lookups.KEPT", 2)
         narration, place = Narration(timeline), len(timeline) // 2
         for jump in jumps:
             place = max(0, min(len(timeline) - 1, place + jump))
             line = narration.at(place)
-            words, rule, state = lines[place]
-            assert (line.place, line.event, line.words, line.rule) == (place, timeline.events[place], words, rule)
-            if ask:
-                assert state_of(line.narrator) == state
+            assert (line.place, line.event) == (place, timeline.events[place])
+            assert (line.words, line.rule) == lines[place][:2]
+
+
+def test_whoever_has_a_view_there_gets_the_line_without_another(run, monkeypatch):
+    timeline, lines = run
+    narration = Narration(timeline)
+    monkeypatch.setattr(Timeline, "at", None)
+    view = EngineView(timeline.settings["num_blocks"], timeline.settings["block_size"])
+    for place, event in enumerate(timeline.events[: min(timeline.rebases, default=len(timeline))]):
+        view.apply(event)
+        before = view.snapshot()
+        assert not narration.knows(place)
+        assert (narration.tell(place, view).words, narration.at(place).rule) == lines[place][:2]
+        assert narration.knows(place)
+        assert view.snapshot() == before
+
+
+def test_every_lookup_is_known_in_any_order(run):
+    timeline, lines = run
+    narration = Narration(timeline)
+    lookups = [place for place, event in enumerate(timeline.events) if isinstance(event, PrefixMatched)]
+    assert lookups
+    for place in reversed(lookups):
+        assert narration.finding(place) == lines[place][2]
+
+
+def test_a_request_that_has_waited_till_the_history_forgot_it_is_looked_up_like_any_other():
+    """More wait than a history remembers: the first of them looks up when it is not among the latest any more."""
+    scenario = find_scenario("thundering-herd")
+    like = scenario.requests[0]
+    crowd = tuple(replace(like, id=f"r{number}", at=0.0, step=None, after=None) for number in range(300))
+    timeline = Timeline.record(replace(scenario, requests=crowd), "hash")
+    narration = Narration(timeline)
+    lookups = {}
+    for line in narrate(timeline, 900):
+        if isinstance(line.event, PrefixMatched):
+            lookups[line.event.request] = line.narrator.finding
+            assert narration.finding(line.place) == line.narrator.finding
+    assert lookups["r0"].explanation.reason
 
 
 def test_step_by_step_forward_and_back(run):
@@ -93,8 +117,6 @@ def test_step_by_step_forward_and_back(run):
     narration = Narration(timeline)
     for place in (*range(len(timeline)), *reversed(range(len(timeline)))):
         assert narration.at(place).words == lines[place][0]
-    narrators = [narration.at(place).narrator for place in (3, len(timeline) - 1)]
-    assert state_of(narrators[1]) == lines[-1][2]
 
 
 def test_some_lines(run):
@@ -103,13 +125,24 @@ def test_some_lines(run):
     assert [line.words for line in Narration(timeline).lines(places)] == [lines[place][0] for place in places]
 
 
-def test_a_line_keeps_its_narrator_while_others_are_told():
-    timeline = record("thrashing", "hash")
-    narration = Narration(timeline)
-    early = narration.at(10)
-    narration.at(300)
-    assert early.narrator.scheduler_snapshot() == timeline.at(10).scheduler_snapshot()
-    assert narration.at(300).narrator.scheduler_snapshot() == timeline.at(300).scheduler_snapshot()
+def test_where_something_happens_to_a_request_a_block_or_a_node(run):
+    timeline, _ = run
+    places, events = Places(timeline), timeline.events
+    places.update()
+    last = 2 * len(events) // 3
+    for request in places.requests:
+        named = [at for at in range(last + 1) if getattr(events[at], "request", None) == request]
+        assert list(places.of_request(request, last)) == named
+    for block in range(timeline.settings["num_blocks"]):
+        named = [at for at in range(5, last + 1) if block in getattr(events[at], "blocks", ())]
+        assert list(places.of_block(block, 5, last)) == named
+    nodes = {node for event in events if (node := getattr(event, "upper", getattr(event, "node", None)))}
+    for node in nodes:
+        made = [at for at, e in enumerate(events) if isinstance(e, BlocksPublished) and e.node == node]
+        cut = [at for at, e in enumerate(events) if isinstance(e, NodeSplit) and node in (e.node, e.upper)]
+        gone = [at for at, e in enumerate(events) if isinstance(e, NodesEvicted) and node in e.nodes]
+        assert list(places.of_node(node, len(events))) == sorted(made + cut + gone)
+    assert list(places.of_request("nobody", last)) == []
 
 
 def test_a_growing_run_is_told_as_it_grows(monkeypatch):

@@ -126,7 +126,7 @@ def test_redaction_keeps_the_story_and_hides_the_text():
     hashes = {h for event in timeline.events for h in getattr(event, "hashes", ())}
     assert not hashes & {h for event in hidden.events for h in getattr(event, "hashes", ())}
     lookups = [line.words for line in narrate(hidden) if "user2 looks up" in line.words]
-    assert "Block 0 differs from user1's at token 13: a redacted token" in lookups[0]
+    assert "Its block 0 differs from user1's at token 13: a redacted token" in lookups[0]
     assert hidden.events != redacted(timeline).events, "each time with another key"
     assert hidden.scenario is None
 

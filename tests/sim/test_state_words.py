@@ -17,11 +17,11 @@ from minicache.sim.transcript import transcript
             "hash",
             1,
             [
-                "user1 runs: 40 prompt tokens, 1 generated, the KV of 40 in blocks 1–3.",
-                "user2 runs: 40 prompt tokens, 32 of them hit, 1 generated, the KV of 40 in blocks 1, 2, 4.",
-                "Held by several: blocks 1, 2.",
-                "The free queue, from its head: 5–16.",
-                "What can be found: user1's blocks 0, 1 in 1, 2.",
+                "user1 runs: 40 prompt tokens, 1 generated, the KV of 40 in blocks b1–b3.",
+                "user2 runs: 40 prompt tokens, 32 of them hit, 1 generated, the KV of 40 in blocks b1, b2, b4.",
+                "Held by several: blocks b1, b2.",
+                "The free queue, from its head: b5–b16.",
+                "What can be found: blocks 0, 1 of user1 in b1, b2.",
                 "Hit rate so far: 40.0% of the tokens looked up.",
             ],
         ),
@@ -30,8 +30,8 @@ from minicache.sim.transcript import transcript
             "hash",
             3,
             [
-                "The free queue, from its head: 7, 5, 8–10, 4, 3, 6, 2, 1.",
-                "What can be found: r0's blocks 0–3 in 1–4; r1's block 2 in 6.",
+                "The free queue, from its head: b7, b5, b8–b10, b4, b3, b6, b2, b1.",
+                "What can be found: blocks 0–3 of r0 in b1–b4; block 2 of r1 in b6.",
                 "Hit rate so far: 27.6% of the tokens looked up.",
             ],
         ),
@@ -40,7 +40,7 @@ from minicache.sim.transcript import transcript
             "radix",
             2,
             [
-                "The free queue, from its head: 38–64.",
+                "The free queue, from its head: b38–b64.",
                 'The tree: node 1 below node 2 holds 12 tokens, "good morning"; node 2 below the root holds 16 tokens, '
                 '"Translate this: "; node 3 below node 2 holds 9 tokens, "thank you".',
                 "Leaves that could be evicted, the least recently used first: nodes 1 and 3.",

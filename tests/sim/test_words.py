@@ -12,11 +12,11 @@ from minicache.sim import words
 from minicache.sim.explainer import explain_request
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario, scenario_names
-from minicache.sim.phrases import block_ranges, listed, plural
+from minicache.sim.phrases import block_ranges, listed, named_blocks, own_blocks, plural, ranges
 from minicache.sim.rules import EVENTS, IN_THE_TREE, LOOKUP, LOOKUPS
 from minicache.sim.scenario_file import read_scenario
 from minicache.sim.timeline import Timeline
-from minicache.sim.tokens import show_token, show_tokens
+from minicache.sim.tokens import TokenWords, segment_tokens, show_token, show_tokens
 from minicache.sim.transcript import narrate, transcript
 
 
@@ -55,19 +55,20 @@ def test_every_line_is_a_whole_sentence(name):
 
 def test_a_timestamp_at_the_top_with_the_hash_chain():
     assert lookups_of("timestamp-top", "hash")[:2] == [
-        "user1 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Nobody is known who began as user1 "
-        "does.",
-        "user2 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Block 0 differs from user1's at "
-        'token 13: "2" stands there instead of "1". Its hash is new, so the hashes of the 41 blocks behind it are new '
-        'too, although 40 of them hold the same text; only block 40 differs too, at token 645: "2" instead of "1".',
+        "user1 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. No earlier request is "
+        "known that begins in the same way.",
+        "user2 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Its block 0 differs from user1's "
+        'at token 13: "2" stands there instead of "1". Its hash is new, so the hashes of the 41 blocks behind it are '
+        'new too, although 40 of them hold the same text; only its block 40, "User 2 asks: whe", differs too, at token '
+        '645: "2" instead of "1".',
     ]
 
 
 def test_a_timestamp_at_the_top_with_the_radix_tree():
     assert lookups_of("timestamp-top", "radix")[1] == (
-        'user2 looks up its prefix and finds 13 of 672 tokens. Token 13 differs from user1\'s: "2" stands there '
+        'user2 looks up its prefix and finds 13 of 672 tokens. Its token 13 differs from user1\'s: "2" stands there '
         'instead of "1". The path in the tree parts there, so the 658 tokens behind it cannot be reused, although 657 '
-        'of them hold the same text; only token 645 differs too: "2" instead of "1".'
+        'of them hold the same text; only its token 645 in "User 2 asks: whe" differs too: "2" instead of "1".'
     )
 
 
@@ -81,24 +82,24 @@ def test_two_equal_prompts_with_the_hash_chain():
         "Step 1 begins at 0.000 s (modelled): 0 running, 2 waiting.",
         "user1 looks up its prefix and finds 0 of 40 tokens, 0 of 2 whole blocks. Nobody has computed more yet: user2, "
         "which begins alike, waits too.",
-        "user1 takes 3 fresh blocks from the head of the free queue: 1–3.",
+        "user1 takes 3 fresh blocks from the head of the free queue: b1–b3.",
         "user1 is admitted: 0 of its 40 tokens come from the cache, 40 are computed in this step.",
-        "2 blocks of user1 become findable: 1, 2, under hashes 91b4d8c6… to 33f4f5e3…, before their KV is computed.",
+        "2 blocks of user1 become findable: b1, b2, under hashes 91b4d8c6… to 33f4f5e3…, before their KV is computed.",
         "user2 looks up its prefix and finds 32 of 40 tokens, 2 of 2 whole blocks. Every whole block of user2 was "
         "found (32 tokens). Only full blocks are cached, so its last, partial one was not.",
-        "user2 adopts 2 cached blocks: 1, 2, which it shares with user1.",
-        "user2 takes 1 fresh block from the head of the free queue: 4.",
+        "user2 adopts 2 cached blocks: b1, b2, which it shares with user1.",
+        "user2 takes 1 fresh block from the head of the free queue: b4.",
         "user2 is admitted: 32 of its 40 tokens come from the cache, 8 are computed in this step.",
     ]
 
 
 def test_two_equal_prompts_with_the_radix_tree():
     lines = lines_of("two-equal-prompts", "radix")
-    assert lines[6].endswith("Token 0 of user2 is the same as user1's, which has not computed it yet.")
+    assert lines[6].endswith("Its token 0 is the same as user1's, which has not computed it yet.")
     assert lines[15:20] == [
         "The first 40 tokens of user2 are in the tree, along node 1, which was used just now.",
-        "user2 computed 40 blocks that somebody else had published meanwhile: its copies 41–80 are freed.",
-        "user2's block table names the tree's blocks from entry 0 on: 1–40.",
+        "user2 computed 40 blocks that somebody else had published meanwhile: its copies b41–b80 are freed.",
+        "user2's block table names the tree's blocks from entry 0 on: b1–b40.",
         "user2 locks node 1 and all above it: they cannot be evicted.",
         "user2 generates #8529, its token 1 of 2.",
     ]
@@ -110,16 +111,16 @@ def test_two_equal_prompts_with_the_radix_tree():
         ("last-token", "hash", "equal", "One token must be computed to have logits, so the block with its last token"),
         ("last-token", "radix", "equal", "All its tokens but one were found (63): the last must be computed"),
         ("short-prompt", "hash", "fifteen-2", "has no block that could be reused: only full blocks are cached"),
-        ("tail-first", "hash", "b-later", "Block 1 of b-later was in the cache until step 3: x needed the room."),
+        ("tail-first", "hash", "b-later", "Its block 1 was in the cache until step 3: x needed the room."),
         ("adapters-and-salts", "hash", "legal-1", "but in another namespace (adapter, salt or extra key)"),
         ("multi-turn", "radix", "turn2", "The next token was the last that turn1 generated, and that one has no KV"),
         (
             "multi-turn",
             "hash",
             "turn2",
-            "up to token 163, where turn1 ends, in the middle of block 10: only full blocks",
+            "up to token 163, where turn1 ends, in the middle of its block 10: only full blocks",
         ),
-        ("sglang-article", "radix", "chat1-turn3", "Token 55 of chat1-turn3 was in the cache until step"),
+        ("sglang-article", "radix", "chat1-turn3", "Its token 55 was in the cache until step"),
     ],
 )
 def test_the_reasons_of_lookups(name, kind, request_id, reason):
@@ -157,8 +158,8 @@ def test_a_fork_is_told_to_its_end(change):
 
 def test_one_is_not_many():
     lines = lines_of("preempt-and-resume", "hash")
-    assert "Block 7 is evicted: first needed the room. What it held can be found no more." in lines
-    assert any("; block 8 holds nothing findable" in line or ": block 8 holds nothing" in line for line in lines)
+    assert "Block b7 is evicted: first needed the room. What it held can be found no more." in lines
+    assert any(re.search("[;:] block b8 is empty and goes to the head", line) for line in lines)
     assert not any(re.search(r"\b1 of them hold\b|the 1 block", line) for line in lines)
     assert any("although 1 of them holds the same text" in line for line in lines)
 
@@ -179,18 +180,19 @@ def second_lookup(first, second, after):
 @pytest.mark.parametrize(
     ("first", "second", "after", "end"),
     [
-        ("aaaabbbbccccdddde", "Xaaabbbbccccdddde", True, "although 3 of them hold the same text."),
+        ("aaaabbbbccccdddde", "Xaaabbbbccccdddde", True, "although they all hold the same text."),
         (
             "aaaabbbbccccdddde",
             "Xaaabbbbccccddxde",
             True,
-            'although 2 of them hold the same text; only block 3 differs too, at token 14: "x" instead of "d".',
+            'although 2 of them hold the same text; only its block 3, "ddxd", differs too, at token 14: "x" instead of '
+            '"d".',
         ),
         (
             "aaaabbbbccccdddde",
             "XaaabbbbxxxxddxdE",
             True,
-            "although 1 of them holds the same text; blocks 2, 3 differ too.",
+            "although 1 of them holds the same text; its blocks 2, 3 differ too.",
         ),
         (
             "aaaabbbbcccc",
@@ -214,7 +216,7 @@ def test_what_is_said_of_the_blocks_behind_is_so_in_every_run(name):
             if isinstance(line.event, ev.RequestArrived):
                 tokens[line.event.request] = line.event.tokens
             said = re.search(
-                r"although ([\d,]+) of them holds? the same text; only (?:block|token) ([\d,]+) differs", line.words
+                r"although ([\d,]+) of them holds? the same text; only its (?:block|token) ([\d,]+)\b", line.words
             )
             if said is None:
                 continue
@@ -240,15 +242,44 @@ def test_a_prompt_inserted_once_more_says_what_for():
 def test_nobody_is_compared_with_who_waits():
     """Nothing that `second` begins with has been computed when `first` looks up, so going on like it would not help."""
     first = lookups_of("preempt-and-resume", "hash")[0]
-    assert first.endswith("Nobody is known who began as first does.")
+    assert first.endswith("No earlier request is known that begins in the same way.")
 
 
 def test_phrases():
-    assert block_ranges([1, 2, 3, 4, 9, 8, 7, 12]) == "1–4, 9–7, 12"
-    assert block_ranges([5, 6]) == "5, 6"
-    assert block_ranges([1, 3, 5, 7], limit=2) == "1, 3, …"
+    assert ranges([1, 2, 3, 4, 9, 8, 7, 12]) == "1–4, 9–7, 12"
+    assert ranges([5, 6]) == "5, 6"
+    assert block_ranges([1, 2, 3, 5, 7], limit=2) == "b1–b3, b5, …"
+    assert (named_blocks([3]), own_blocks([3]), own_blocks([0, 1, 2])) == ("block b3", "its block 3", "its blocks 0–2")
     assert (plural(1, "block"), plural(1200, "block")) == ("1 block", "1,200 blocks")
     assert (listed(["a"]), listed("abc")) == ("a", "a, b and c")
     assert (show_token(97), show_token(10), show_token(300)) == ('"a"', "byte 0x0a", "#300")
     assert show_tokens([*b"hello ", 300]) == '"hello …"'
     assert show_tokens([300, 301]) == "#300 … #301"
+
+
+def test_tokens_of_a_named_part_are_told_by_their_place_in_it():
+    rules, more = segment_tokens(0, "rules", 40), segment_tokens(0, "more", 40)
+    words = TokenWords(lambda: {"rules": rules, "more": more})
+    assert words.run(rules) == 'tokens 0 to 39 of "rules"'
+    assert words.run([*more[3:9], 97]) == 'tokens 3 to 8 of "more" …'
+    assert words.run([97, *rules]) == '"a…"'
+    assert (words.one(rules[5]), words.one(97)) == ('token 5 of "rules"', '"a"')
+    assert TokenWords().run(rules) == f"#{rules[0]} … #{rules[-1]}"
+
+
+def test_of_several_places_at_which_a_token_may_stand_the_tokens_behind_it_tell_which_it_is():
+    words = TokenWords(lambda: {"a": [300, 301, 302], "b": [400, 300, 303]})
+    assert words.one(300) == "#300"
+    assert words.one(300, [301]) == 'token 0 of "a"'
+    assert words.one(300, [303]) == 'token 1 of "b"'
+    assert words.run([300, 303]) == 'tokens 1 to 2 of "b"'
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_blocks_of_the_pool_and_of_a_prompt_never_look_alike(name):
+    """A block of the pool is `b7`; a bare number is said only of a prompt's: `its block 7`, `block 7 of r0`."""
+    for kind in find_scenario(name).kinds:
+        for line in transcript(Timeline.record(find_scenario(name), kind)):
+            rest = re.sub(r"[Ii]ts blocks? \d|\bblocks? [\d–, ]+ of [a-z]", "", line)
+            assert not re.search(r"\b[Bb]locks? \d", rest), line
+            assert not re.search(r"\bfree(?! queue|, but findable)\b", line.replace("none was free", "")), line

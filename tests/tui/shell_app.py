@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from textual.pilot import Pilot
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Footer, Input, OptionList, Static
 
 from minicache_tui.app import MinicacheApp
 from minicache_tui.player import Player
@@ -30,9 +30,21 @@ class Shell:
         self.app.screen.query_one(Input).value = line
         await self.press("enter")
 
-    async def choose(self, index: int) -> None:
-        self.app.screen.query_one(OptionList).highlighted = index
+    async def choose(self, what: int | str) -> None:
+        """Take a choice of the menu: by its number, or by what its words begin with."""
+        options = self.app.screen.query_one(OptionList)
+        words = [str(option.prompt) for option in options.options]
+        index = what if isinstance(what, int) else [word.startswith(what) for word in words].index(True)
+        options.highlighted = index
         await self.press("enter")
+
+    @property
+    def footer(self) -> str:
+        """The keys that the footer shows, with their words."""
+        self.app.screen.query_one(Footer)
+        active = list(self.app.screen.active_bindings.values())
+        shown = {a.binding.action: a.binding for a in reversed(active) if a.binding.show}  # of an action the first key
+        return " ".join(f"{binding.key} {binding.description}" for binding in reversed(list(shown.values())))
 
     @property
     def error(self) -> str:
@@ -62,14 +74,16 @@ def drive(
     opened: object = "two-equal-prompts",
     size: tuple[int, int] = (120, 36),
     clock: Callable[[], float] = lambda: 0.0,
+    notes: bool = False,
     **options: Any,
 ) -> None:
-    """Open a run (its name, or a player, or None for the chooser) and do with it what `play` says."""
+    """Open a run (its name, or a player, or None for the chooser) and do with it what `play` says. `notes` are
+    shown too."""
 
     async def run() -> None:
         run = open_run(opened) if isinstance(opened, str) else opened
         app = MinicacheApp(run, reduced_motion=True, clock=clock, **options)  # type: ignore[arg-type]
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=notes) as pilot:
             for _ in range(4):
                 await pilot.pause()
             await play(Shell(app, pilot))

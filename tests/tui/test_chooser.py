@@ -96,6 +96,45 @@ def test_strips_stand_where_there_is_room_for_them(width, strips) -> None:
     drive(play, None, size=(width, 48 if width > 80 else 24))
 
 
+def test_the_other_cache_is_offered_where_the_scenario_is_about_both() -> None:
+    async def play(shell: Shell) -> None:
+        options = shell.app.screen.query_one(OptionList)
+        offered = {}
+        for index in range(options.option_count):
+            id = options.get_option_at_index(index).id
+            if id is not None:
+                options.highlighted = index
+                await shell.pilot.pause()
+                offered[id] = "r with the other cache" in shell.footer
+        assert set(offered.values()) == {True, False}
+        for id, other in offered.items():
+            assert other == (id in scenario_names() and len(find_scenario(id).kinds) > 1), id
+
+    drive(play, None)
+
+
+def test_a_run_that_was_left_is_chosen_and_opens_where_it_was() -> None:
+    async def play(shell: Shell) -> None:
+        player = shell.player
+        await shell.press("right", "right", "b")
+        await shell.answer("evict")
+        place, points = player.place, player.breakpoints
+        for _ in range(2):
+            await shell.press("escape")
+            await shell.pilot.pause()
+            options = shell.app.screen.query_one(OptionList)
+            assert options.get_option_at_index(options.highlighted).id == "preempt-and-resume"
+            assert "You left it at step" in " ".join(shell.lines)
+            await shell.press("enter")
+            assert shell.player is player
+            assert (player.place, player.breakpoints) == (place, points)
+        await shell.press("escape", "up", "enter")
+        assert shell.player.timeline.scenario.name != "preempt-and-resume"
+        assert shell.player.place == -1
+
+    drive(play, "preempt-and-resume")
+
+
 def test_no_story_has_marks_that_would_be_shown_raw() -> None:
     for name in scenario_names():
         scenario = find_scenario(name)

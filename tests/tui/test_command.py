@@ -118,6 +118,11 @@ def test_without_a_terminal_it_says_what_to_do_instead() -> None:
     assert ran.stderr.count("\n") == 1
 
 
+def test_without_a_terminal_a_wrong_name_is_said_first(capsys) -> None:
+    assert call("timestmp-top") == 2
+    assert "did you mean 'timestamp-top'?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("columns", "lines", "starts"), [(59, 24, False), (80, 19, False), (60, 20, True)])
 def test_a_terminal_that_is_too_small_is_refused(columns, lines, starts, a_terminal, monkeypatch, capsys) -> None:
     opened = []

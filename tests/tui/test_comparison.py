@@ -144,6 +144,25 @@ def test_plays_frame_by_frame_and_stops_at_a_breakpoint():
     assert type(comparison.left.current).__name__ == "BlocksAdopted"
 
 
+def test_rates_are_those_up_to_here_and_totals_those_of_the_whole_runs():
+    fork = Comparison.of_fork(forked())
+    fork.start()
+    assert fork.rates == ("–", "–")
+    totals = fork.totals
+    fork.end()
+    assert fork.rates == totals
+    assert all(total.endswith(" %") for total in totals)
+
+
+def test_two_caches_are_compared_from_the_step_on_at_which_one_was():
+    scenario = find_scenario("timestamp-top")
+    assert Comparison.of_kinds(scenario).place == -1
+    for step in (1, 5, 10**6):
+        comparison = Comparison.of_kinds(scenario, step)
+        assert comparison.step_now == min(step, comparison.num_steps)
+    assert comparison.labels == ("hash chain, blocks of 16", "radix tree, blocks of 1")
+
+
 def test_the_parting_is_told_with_the_names_of_both():
     assert MADE["kinds"].parting.sentence == (
         "In step 1 the hash chain finds 32 tokens of user2, the radix tree finds 0 tokens of user2."

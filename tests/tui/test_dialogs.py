@@ -1,7 +1,7 @@
 """Dialogs in the smallest terminal: what is asked, what is chosen and what is wrong can be seen."""
 
 import pytest
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from minicache_tui.changes import ASKS
 from minicache_tui.keys import KEYS
@@ -38,6 +38,36 @@ def test_the_end_of_a_long_complaint_is_seen(size) -> None:
         assert "kind=zzz" in " ".join(shell.lines)
 
     drive(play, "preempt-and-resume", size=size)
+
+
+def test_of_a_long_line_that_is_to_be_edited_the_end_is_seen_and_a_bare_prompt_will_do() -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press("end", OF["inject"])
+        field = shell.app.screen.query_one(Input)
+        for _ in range(5):
+            await shell.pilot.pause()
+        assert len(field.value) > field.size.width
+        assert field.value[-12:] in " ".join(shell.lines)
+        assert "esc leaves" in " ".join(shell.lines)
+        await shell.answer("Where is my parcel?")
+        assert shell.player.timeline.changes[-1][1].spec.id == "mine1"
+
+    drive(play, "timestamp-top", size=(80, 24))
+
+
+def test_a_dialog_has_help_and_is_there_again_behind_it() -> None:
+    async def play(shell: Shell) -> None:
+        for action, key, words in (("fork", "question_mark", "A choice"), ("go_to", "f1", "A line to type")):
+            await shell.press(OF[action])
+            dialog = shell.app.screen
+            await shell.press(key)
+            await shell.pilot.pause()
+            assert words in shell.lines[0]
+            await shell.press("escape")
+            assert shell.app.screen is dialog
+            await shell.press("escape")
+
+    drive(play)
 
 
 def test_what_is_suggested_is_typed_over_and_what_is_to_be_edited_is_not() -> None:

@@ -33,3 +33,25 @@ def test_a_long_name_of_a_rule_is_broken_and_not_cut() -> None:
         assert "│ token" in text
 
     drive(play, "preempt-and-resume", size=(160, 48))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_at_its_end_a_run_says_what_came_of_it_and_what_else_one_can_do(size) -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press("end")
+        text = " ".join(" ".join(shell.lines).replace("│", " ").replace("▌", " ").split())
+        assert "In all: 5 requests, and 0 of 3,360 prompt tokens found in the cache (0.0%)." in text
+        assert "What if? f changes something" in text
+        assert "The rule:" not in text
+        await shell.press("left")
+        assert "In all:" not in " ".join(shell.lines)
+
+    drive(play, "timestamp-top", size=size)
+
+
+def test_the_story_says_what_a_token_is() -> None:
+    async def play(shell: Shell) -> None:
+        text = " ".join(" ".join(shell.lines).replace("│", " ").split())
+        assert "A token is one byte of text here" in text
+
+    drive(play, "timestamp-end", size=(80, 24))

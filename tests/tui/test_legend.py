@@ -20,12 +20,13 @@ def test_it_names_every_sign_that_is_there_and_no_other(width) -> None:
         text = " ".join(line.text for line in lines)
         assert len(lines) == 30
         assert not lines[0].text.strip(), "it stands at the bottom"
-        for sign, words in WORDS:
+        for sign, words, _ in WORDS:
             assert (words in text) == (sign in signs)
         assert all(line.end <= width for line in lines)
 
 
 def test_where_there_is_no_room_for_all_there_is_none() -> None:
+    assert len(legend_lines(ALL, False, 150, 1, UNICODE.mark)) == 1, "in fewer words"
     needed = next(n for n in range(1, 20) if legend_lines(ALL, False, 40, n, UNICODE.mark))
     assert needed > 1
     assert [line.text.strip() != "" for line in legend_lines(ALL, False, 40, needed, UNICODE.mark)] == [True] * needed
@@ -47,9 +48,26 @@ def test_where_there_is_no_room_for_it_the_frame_says_where_the_signs_are_explai
         assert "z: overview · ?: signs" in text
         await shell.press("z")
         text = "\n".join(shell.lines)
-        assert ("?: signs" in text) != ("· empty" in text)
+        assert "· empty" in text, "an overview leaves a line to the legend"
 
     drive(play, "timestamp-top", size=size)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+def test_the_legend_stays_where_most_happens(size) -> None:
+    """Under pressure the pool shows more signs at once than one line holds in many words."""
+
+    async def play(shell: Shell) -> None:
+        most: set[str] = set()
+        pool = shell.stage.query_one(Pool)
+        while not shell.player.at_end and len(most) < 6:
+            shell.player.step()
+            pool.sync()
+            assert any(line.text.strip() for line in pool._legend), shell.player.place
+            most = max(most, set(shell.player.cells.codes), key=len)
+        assert len(most) >= 6
+
+    drive(play, "thrashing", size=size)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
@@ -62,9 +80,9 @@ def test_the_signs_of_every_place_are_explained_on_the_screen(size) -> None:
         while not shell.player.at_end:
             await shell.press("right")
             text = "\n".join(shell.lines)
-            for sign, words in WORDS:
+            for sign, words, short in WORDS:
                 if CODE[sign] in shell.player.cells.codes and not (sign is Sign.NULL and pool._grid.overview):
-                    assert f"{pool.mark(sign, 3)} {words}" in text
+                    assert f"{pool.mark(sign, 3)} {words}" in text or f"{pool.mark(sign, 3)} {short}" in text
                     seen.add(sign)
         assert {Sign.EMPTY, Sign.FINDABLE, Sign.COMPUTED, Sign.GENERATED} <= seen
 

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from minicache.core.errors import InvalidArgument, RequestTooLong
+from minicache.core.events import PrefixMatched
 from minicache.sim.transcript import narrate
 from minicache_tui.live import EngineFailed, HistoryFull, LiveEngine
 
@@ -92,6 +93,22 @@ def test_sentences_say_the_text_of_tokens_in_a_fork_too(model):
         player.end()
         blocks = [[block.text for block in side.ribbon(second).blocks] for side in (player, branch)]
         assert blocks[0] == blocks[1]
+
+
+def test_who_watches_a_prompt_stays_where_its_lookup_is_told(engine):
+    player = engine.player
+    for number in (1, 2):
+        request = engine.submit(PROMPT + "parcel?", 4)
+        engine.watch(request)
+        wait(engine, request)
+        assert isinstance(player.current, PrefixMatched)
+        assert player.current.request == request
+        assert (player.current.num_tokens > 0) == (number == 2)
+    request = engine.submit(PROMPT + "cake?", 4)
+    engine.watch(request)
+    player.start()
+    wait(engine, request)
+    assert player.place == -1, "who looks at something else is left there"
 
 
 def player_at_with(player):

@@ -6,8 +6,12 @@ import pytest
 from textual.pilot import Pilot
 
 from minicache.sim.library import find_scenario
+from minicache.sim.timeline import Timeline
+from minicache_tui.beats import Run
 from minicache_tui.comparison import Comparison
+from minicache_tui.panels.line import ascii_only
 from minicache_tui.panels.panel import Panel
+from minicache_tui.player import Player
 from minicache_tui.signs import ASCII, UNICODE, Sign
 from tests.tui.panels_app import PanelsApp, drive, player_of
 
@@ -87,7 +91,7 @@ def test_the_figures_of_the_pool_are_those_of_the_cells() -> None:
 
     async def play(pilot: Pilot[None]) -> None:
         counts = player.cells.counts()
-        assert f"{counts.used} used · {counts.cached} cached · {counts.free} free" in "\n".join(app.shown())
+        assert f"{counts.used} in use · {counts.cached} cached · {counts.empty} empty" in "\n".join(app.shown())
         rows = app.text_of("pool")
         for block in range(1, len(player.cells)):
             assert UNICODE[player.cells[block]] in rows[block], block
@@ -161,8 +165,8 @@ def test_a_comparison_shows_both_sides_or_one_and_the_sentence_where_they_part()
 
     async def play(pilot: Pilot[None]) -> None:
         screen = "\n".join(app.shown())
-        assert "Block pool · hash chain" in screen
-        assert "Block pool · radix tree" in screen
+        assert "Pool · hash chain" in screen
+        assert "Pool · radix tree" in screen
         assert "finds 13 tokens of user2" in screen
 
     drive(app, (160, 48), play)
@@ -212,12 +216,12 @@ def test_every_meter_says_how_it_is_defined() -> None:
 
     async def play(pilot: Pilot[None]) -> None:
         app.panel("meters").focus()
-        for meter in app.player.meters():
+        for key, meter in zip(("down", "right", "right", "right"), app.player.meters(), strict=True):
             await pilot.pause()
             line = app.text_of("meters")[0]
             assert line.startswith(f"{meter.name} {meter.value}")
             assert meter.definition[:40] in line
-            await pilot.press("right")
+            await pilot.press(key)
 
     drive(app, (160, 48), play)
 
@@ -236,3 +240,34 @@ def test_the_screen_takes_another_player_of_another_kind() -> None:
         assert '"good morning"' in screen
 
     drive(app, (120, 36), play)
+
+
+@pytest.mark.parametrize("kind", ["hash", "radix"])
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_the_hit_ends_on_the_ribbon_where_it_says_so_and_the_difference_stands_behind(width: int, kind: str) -> None:
+    timeline = Timeline.record(find_scenario("timestamp-end"), kind)  # type: ignore[arg-type]
+    player = Player(timeline)
+    player.run_to(Run.HIT)
+    app = PanelsApp(player)
+
+    async def play(pilot: Pilot[None]) -> None:
+        marks, text = app.text_of("ribbon")[:2]
+        ribbon = player.ribbon()
+        assert ribbon is not None
+        end = marks.index("▏")
+        assert marks[:end].endswith(f"hit {ribbon.hit_tokens:,}")
+        assert text[end] == "│"
+        assert f"▼ first difference: token {ribbon.difference}" in marks[end:]
+        behind = next(block.text for block in ribbon.blocks if block.start == ribbon.hit_tokens)
+        assert text[end + 1 :].startswith(behind)
+
+    drive(app, (width, 48 if width > 100 else 24), play)
+
+
+def test_in_ascii_what_stands_for_two_things_at_once_is_told_apart() -> None:
+    """A pause and a hit, a sentence and a wall, an arrival and a difference, the null block and a number."""
+    for one, other in ("‖◆", "▌│", "▾▼", "∅0", "▌▶"):
+        assert ascii_only(one) != ascii_only(other)
+    ramp = {ascii_only(char) for char in "▁▂▃▄▅▆▇"}
+    assert len(ramp) == 7
+    assert ramp.isdisjoint(ASCII[sign] for sign in Sign)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from minicache.sim.breakpoint import Breakpoint
 from minicache.sim.timeline import Timeline
 from minicache_tui.model.state import State
-from minicache_tui.player import BEAT_SECONDS, SPEEDS, Player, Run
+from minicache_tui.player import BEAT_SECONDS, SPEEDS, Player, Run, Selection
 
 from .player_runs import POINTS, TIMELINES, cells_of, make, moves, player_at, shown, walks
 
@@ -27,6 +27,29 @@ def test_after_any_moves_all_is_as_for_a_fresh_player_at_that_place(timeline, wa
     assert shown(player) == shown(fresh)
     assert player.view.snapshot() == timeline.at(player.place).snapshot()
     assert player.view.scheduler_snapshot() == timeline.at(player.place).scheduler_snapshot()
+
+
+@runs
+@settings(max_examples=12)
+@given(walk=walks, data=st.data())
+def test_what_is_selected_is_there_and_the_tokens_are_of_a_request_that_came(timeline, walk, data):
+    """Whatever is selected and wherever one moves: Explain has something to say of it."""
+    player = Player(timeline)
+    for move in walk:
+        make(player, move)
+        player.explain()
+        focus = player.focus_request
+        assert focus is None or focus in {**player.view.requests, **player.view.ended}
+        assert (focus is None) == (player.ribbon() is None)
+        known = {**player.view.requests, **player.view.ended}
+        there = [
+            [Selection("request", id) for id in known],
+            [Selection("token", (id, len(request.tokens) - 1)) for id, request in known.items()],
+            [Selection("node", node) for node in player.view.nodes],
+            [Selection("block", block) for block in range(1, player.view.num_blocks)],
+            [Selection("event", place) for place in range(len(timeline))],
+        ]
+        player.select(data.draw(st.sampled_from(data.draw(st.sampled_from([some for some in there if some])))))
 
 
 @runs

@@ -133,3 +133,16 @@ def test_tokens_of_an_engine_are_shown_as_ids_unless_somebody_can_decode_them():
     player = Player(timeline, decode=lambda ids: "".join(chr(id - 800) for id in ids))
     player.seek(0)
     assert player.ribbon().blocks[0].text == "defg"
+
+
+def test_pieces_of_small_blocks_say_how_many_blocks_there_are_and_which():
+    player = Player(TIMELINES["radix-split-and-prune, radix"])
+    player.go_to_request("second")
+    player.next_of("TokensComputed")
+    ribbon = player.ribbon()
+    table = player.view.tables["second"]
+    assert (ribbon.num_blocks, ribbon.drawn, len(ribbon.blocks)) == (len(table), 16, 2)
+    assert [block.held for block in ribbon.blocks] == [f"b{table[0]}–b{table[15]}", f"b{table[16]}–b{table[-1]}"]
+    whole = player_at(TOP, 30).ribbon()
+    assert (whole.num_blocks, whole.drawn) == (len(whole.blocks), 0)
+    assert [block.held for block in whole.blocks] == [f"b{block.block}" for block in whole.blocks]

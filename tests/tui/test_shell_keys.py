@@ -6,9 +6,11 @@ import pytest
 from textual.widgets import Input
 
 from minicache.core.errors import MinicacheError
+from minicache.core.events import PrefixMatched
 from minicache_tui.comparison import Comparison
 from minicache_tui.keys import KEYS, BadKeys, read_keymap
 from minicache_tui.panels.pool import Pool
+from minicache_tui.panels.ribbon import Ribbon
 from minicache_tui.panels.strip import BREAKPOINT, Strip
 from minicache_tui.playable import BEAT_SECONDS
 from minicache_tui.player import NOTHING, Run, Selection
@@ -17,7 +19,7 @@ from minicache_tui.screens.chooser import Chooser
 from minicache_tui.screens.help import Help
 from minicache_tui.screens.menu import Menu
 from minicache_tui.screens.stage import Stage
-from minicache_tui.sources import open_run
+from minicache_tui.sources import open_both, open_run
 
 from .shell_app import Shell, drive
 
@@ -74,7 +76,7 @@ def test_every_key_is_pressed_here() -> None:
         assert f'OF["{action}"]' in open(source.co_filename, encoding="utf-8").read(), action  # noqa: SIM115
     keys = [key for names in OF.values() for key in names]
     assert len(keys) == len(set(keys)), "two actions have the same key"
-    assert len([key for key in KEYS if key.footer]) <= 6
+    assert len({key.footer for key in KEYS if key.footer}) <= 6
 
 
 def test_every_move_by_each_of_its_keys() -> None:
@@ -157,17 +159,18 @@ def test_breakpoints() -> None:
         kinds = {type(event).__name__ for event in player.timeline.events}
         assert all(kind in " ".join(shell.lines).replace("\n", " ") for kind in kinds), "it says what there is"
         for line, words in (
+            ("everything", "'everything' is no condition"),
             ("colour=red", "there is no condition on 'colour'"),
             ("kind=BlockEvicted", "did you mean 'BlocksEvicted'?"),
             ("request=secnd", "this run has no request 'secnd': did you mean 'second'?"),
             ("request=nobody", "it has first"),
-            ("block=0", "this pool has no block 0: it has blocks 1 to"),
-            ("block=12345", "this pool has no block 12345"),
+            ("block=0", "this pool has no block b0: it has b1 to b"),
+            ("block=12345", "this pool has no block b12345"),
         ):
             await shell.answer(line)
             assert words in shell.error
             assert isinstance(shell.app.screen, Ask), "it stays open"
-        await shell.answer("kind=BlocksEvicted")
+        await shell.answer("evict")
         assert shell.told[-1].startswith("kind=BlocksEvicted stops at 6 events of this run.")
         evictions = [i for i, event in enumerate(player.timeline.events) if type(event).__name__ == "BlocksEvicted"]
         for place in evictions[:2]:
@@ -285,11 +288,12 @@ def test_the_fork_of_the_first_three_minutes_makes_the_second_user_hit() -> None
     async def play(shell: Shell) -> None:
         original = shell.player
         await shell.press("home", *["right"] * 6, OF["fork"][0])
-        await shell.choose(0)
+        await until(shell, lambda: "“It is 14:03:21. You are…”" in " ".join(shell.lines))  # it names the parts
+        await shell.choose("Move what comes first")
         branch = shell.player
         assert branch.parent is original
         assert hit(branch, "user2") > hit(original, "user2")
-        assert "A fork: what came first in each prompt comes second." in shell.told[-1]
+        assert shell.told == ["m compares the two, esc goes back to the original."]
         await shell.press(OF["compare"][0])
         await shell.choose(0)
         comparison = shell.stage.playable
@@ -303,7 +307,7 @@ def test_the_fork_of_the_first_three_minutes_makes_the_second_user_hit() -> None
 def test_a_fork_that_is_asked_for_wrongly_says_why_and_stays_open() -> None:
     async def play(shell: Shell) -> None:
         await shell.press(OF["fork"][0])
-        await shell.choose(2)
+        await shell.choose("Another policy")
         for line, words in (
             ("queue_policy", "'queue_policy': write name=value"),
             ("queue_polic=lpm", "queue_polic"),
@@ -313,7 +317,7 @@ def test_a_fork_that_is_asked_for_wrongly_says_why_and_stays_open() -> None:
             assert isinstance(shell.app.screen, Ask), line
             assert words in shell.error
         await shell.press("escape", OF["fork"][0])
-        await shell.choose(3)
+        await shell.choose("Fewer blocks")
         await shell.answer("many")
         assert shell.error == "'many' is no number: write how many blocks to take away"
         await shell.answer("100000")
@@ -329,7 +333,7 @@ def test_a_request_of_ones_own() -> None:
     async def play(shell: Shell) -> None:
         original = shell.player
         await shell.press("end", OF["inject"][0])
-        for line in ("hello", "mine1 (0): hello", "user1 (2): taken", "mine1 (2): |"):
+        for line in ("", "mine1 (0): hello", "user1 (2): taken", "mine1 (2): |"):
             await shell.answer(line)
             assert isinstance(shell.app.screen, Ask), line
             assert shell.error
@@ -339,8 +343,8 @@ def test_a_request_of_ones_own() -> None:
             e for e in shell.player.timeline.events if getattr(e, "num_cached_tokens", 0) and e.request == "mine1"
         )
         assert (
-            f"mine1 comes in after step 2. Admitted in step {event.step}, it hits {event.num_cached_tokens} of its 40 "
-            "tokens." in shell.told[-1]
+            f"mine1 comes in after step 2, is admitted in step {event.step} and hits {event.num_cached_tokens} of its "
+            "40 tokens." in shell.told[-1]
         )
         assert shell.player.parent is original
         assert "mine1" not in original.index.requests
@@ -376,7 +380,7 @@ def test_escape_leaves_one_thing_after_the_other() -> None:
     async def play(shell: Shell) -> None:
         original = shell.player
         await shell.press("right", OF["fork"][0])
-        await shell.choose(5)
+        await shell.choose("Nothing")
         branch = shell.player
         assert branch is not original
         branch.select(Selection("request", "user1"))
@@ -391,7 +395,7 @@ def test_escape_leaves_one_thing_after_the_other() -> None:
         await shell.press(OF["leave"][0])
         assert isinstance(shell.app.screen, Chooser)
         await shell.press("enter")
-        assert shell.player.timeline.scenario.name == "timestamp-top"
+        assert shell.player is original
 
     drive(play)
 
@@ -526,15 +530,101 @@ def test_a_live_engine_serves_what_is_typed_and_can_be_scrubbed() -> None:
         assert shell.error == "the prompt is empty: type some text"
         await shell.answer("Once upon a time")
         await until(shell, lambda: "prompt-1" in live.timeline.at(len(live.timeline) - 1).ended, 60)
-        await until(shell, lambda: shell.player.at_end and shell.player.place > 0)
+        await until(shell, lambda: isinstance(shell.player.current, PrefixMatched))
+        assert "prompt-1 looks up" in " ".join(shell.lines), "it stays where the lookup is told"
+        await shell.press("end")
         await shell.press("left", "left")
         assert not shell.player.at_end
         place = shell.player.place
         await shell.press(OF["inject"][0])
         await shell.answer("Once upon a time there was")
-        assert shell.player.at_end or shell.player.place > place, "a new prompt is watched from where it arrives"
+        await until(shell, lambda: shell.player.place > place and isinstance(shell.player.current, PrefixMatched))
+        assert shell.player.current.request == "prompt-2"
         await shell.press("home")
         assert shell.player.place == -1
 
     drive(play, live.player, live=live)
     assert not live._thread.is_alive(), "leaving ends its thread"
+
+
+# What a dialog, a note and a panel with the focus leave alone
+
+
+@pytest.mark.parametrize("action", ["add_breakpoint", "go_to", "find", "fork", "inject", "compare", "help"])
+def test_nothing_plays_on_behind_a_dialog(action) -> None:
+    now = [0.0]
+
+    async def play(shell: Shell) -> None:
+        stage, player = shell.stage, shell.player
+        await shell.press(OF["play"][0])
+        assert player.playing
+        await shell.press(OF[action][0])
+        await until(shell, lambda: shell.app.screen is not stage)
+        assert not player.playing
+        place = player.place
+        now[0] += 100
+        await shell.pilot.pause(0.1)
+        assert player.place == place
+
+    drive(play, clock=lambda: now[0])
+
+
+@pytest.mark.parametrize("key", ["right", "tab", "2", "question_mark", "escape", "space"])
+def test_a_note_is_gone_at_the_next_key_and_never_stands_over_explain(key) -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press(OF["fork"][0])
+        await shell.choose("Nothing")
+        above = shell.stage.query_one(Ribbon).region.y
+        await until(shell, lambda: "esc goes back to the original" in "".join(shell.lines))
+        assert "esc goes back to the original" in "".join(shell.lines[:above])
+        assert all(note.timeout <= 2.5 for note in shell.app._notifications)
+        await shell.press(key)
+        assert shell.told == []
+
+    drive(play, size=(80, 24), notes=True)
+
+
+def test_right_goes_forward_whatever_has_the_focus_until_a_cursor_is_shown() -> None:
+    async def play(shell: Shell) -> None:
+        for keys in ("1", "2", "3", "4", *(["tab"] * n for n in range(1, 9))):
+            shell.stage.set_focus(None)
+            await shell.press("home", *keys)
+            assert "right next left back" in shell.footer, keys
+            await shell.press("right")
+            assert shell.player.place == shell.player.beats.stops[0], keys
+        for name in ("pool", "ribbon", "strip", "belt"):
+            panel = shell.stage.query_one(f"#{name}")
+            panel.focus()
+            await shell.press("down")
+            assert panel.pointing, name
+            assert "n next p back" in shell.footer, name
+            place = shell.player.place
+            await shell.press("right")
+            assert shell.player.place == place, name
+            await shell.press("escape")
+            assert "right next left back" in shell.footer, name
+
+    drive(play, "timestamp-top", size=(160, 48))
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 48)])
+def test_a_comparison_shows_both_hit_rates_the_total_and_how_to_change_sides(size) -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press("end")
+        await shell.pilot.pause()
+        lines = " ".join(shell.lines)
+        narrow = size[0] < 104
+        left, right = shell.stage.playable.rates
+        assert (left, right) == ("0.0 %", "1.5 %")
+        for rate in (left, right):
+            assert rate in " ".join(line for line in shell.lines if "hit rate" in line)
+        assert "the whole run: 0.0 % against 1.5 % of tokens found" in lines
+        assert ("1 sides 2 sides" in shell.footer) == narrow
+        pool = shell.stage.query(Pool).first()
+        assert pool.size.height >= 2, "blocks are seen"
+        for key in "1234":
+            await shell.press(key)
+        await shell.press(OF["help"][0])
+        assert "Two runs in lock-step" in " ".join(shell.lines)
+
+    drive(play, open_both("timestamp-top"), size=size)

@@ -10,7 +10,7 @@ from minicache.sim.library import find_scenario
 from minicache.sim.recorded import write_recorded
 from minicache.sim.transcript import narrate
 from minicache_tui import sources
-from minicache_tui.player import Player, Selection
+from minicache_tui.player import NOTHING, Player, Selection
 
 from .player_runs import TIMELINES, shown
 
@@ -84,7 +84,10 @@ def test_a_permalink_comes_back_to_its_place():
     sources.go_to(other, event=int(place))
     assert shown(other) == shown(player)
     sources.go_to(other, step=3)
-    assert other.place == 32
+    assert other.place == 33, "the first lookup of the step, in which it begins at 32"
+    quiet = sources.open_run("timestamp-top")
+    sources.go_to(quiet, step=2)
+    assert quiet.timeline.place_of_step(2) == quiet.place, "where it begins, for it has no lookup"
     sources.go_to(other, request="b-later")
     assert (other.focus_request, other.place) == ("b-later", 54)
     for where in ({"event": 99}, {"step": 99}, {"request": "b-latter"}):
@@ -122,7 +125,7 @@ def test_whatever_is_selected_is_explained_as_it_stands_at_this_place():
         assert player.explain() == expected
     assert player.chosen_blocks() == {3}
     player.select(Selection("token", ("first", 0)))
-    assert player.explain().summary == "Token 0 of first, of its prompt, is in block 1 and was computed."
+    assert player.explain().summary == "Token 0 of first, of its prompt, is in block b1 and was computed."
     player.select(Selection("request", "nobody"))
     with pytest.raises(UnknownThing, match="nobody"):
         player.explain()
@@ -141,6 +144,8 @@ def test_a_node_is_explained_from_its_birth_to_its_end():
     player.select(Selection("node", 2))
     assert "2 nodes hang on it and go before it" in player.explain().summary
     player.end()
+    assert player.selection == NOTHING, "it is let go where it is not there any more"
+    player.select(Selection("node", 2))
     assert player.explain().summary == "Node 2 is not in the tree any more."
     assert "leave the tree" in player.explain().accounts[-1].sentence
 

@@ -131,3 +131,33 @@ def test_a_step_back_folds_a_few_events_and_is_never_without_the_stretch_before(
         back.go(place)
         most = max(most, applied)
     assert 0 < most <= 7
+
+
+@runs
+@settings(max_examples=30)
+@given(every=st.integers(1, 20), walk=st.lists(st.integers(-12, 12), min_size=1, max_size=20), back=st.integers(0, 9))
+def test_who_looks_back_sees_earlier_states_and_leaves_all_as_it_was(recorded, every, walk, back):
+    timeline = with_checkpoints(recorded, every)
+    expected = forward(timeline)
+    walked = State(timeline)
+    for by in walk:
+        place = max(-1, min(walked.place + by, len(timeline) - 1))
+        walked.go(place, place - back)
+        before = all_of(walked)
+        walked.take_touched()
+        for earlier, view in walked.look_back(range(max(0, place - back), place + 1)):
+            assert (view.snapshot(), view.scheduler_snapshot()) == expected[earlier + 1][:2]
+        assert walked.place == place
+        assert all_of(walked) == before
+        assert walked.take_touched() == set()
+
+
+@pytest.mark.parametrize("name", ["thrashing, hash", "sglang-article, radix"])
+def test_going_back_one_can_look_back_as_far_as_one_said(name):
+    timeline = with_checkpoints(TIMELINES[name], 7)
+    walked = State(timeline)
+    walked.go(len(timeline) - 1)
+    for place in range(len(timeline) - 2, -1, -1):
+        walked.go(place, place - 3)
+        wanted = range(max(0, place - 2), place + 1)
+        assert [at for at, _ in walked.look_back(wanted)] == list(wanted)

@@ -107,7 +107,7 @@ def test_step_back_fork_quit(terminal, columns, lines) -> None:
     terminal.press("f")
     terminal.see("What if?")
     terminal.press("Enter")
-    terminal.see("A fork")
+    terminal.see("A fork:")
     terminal.press("q")
     terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
     assert terminal.status() == 0

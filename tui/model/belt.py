@@ -7,6 +7,7 @@ radix tree    · · · · | n1  n3 | n2               leaves in the strategy's o
 import heapq
 from array import array
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -36,17 +37,20 @@ class QueueBelt:
 
     def items(self, view: EngineView, cells: Cells, limit: int) -> list[BeltItem]:
         """At most so many, front first."""
-        free = list(islice(view.free, limit + cells.counts().free))  # so many of which are empty at most
-        return list(islice(self._items(free, cells.findable(free), view), limit))
+        empty = cells.counts().empty
+        free = tuple(islice(view.free, limit + empty))  # so many of which are empty at most
+        in_front = view.hashes.keys().isdisjoint(free[:empty])  # all that are empty, as it nearly always is
+        findable = b"\0" * empty + b"\1" * limit if in_front else cells.findable(free)
+        return list(islice(self._items(free, findable, view), limit))
 
-    def _items(self, free: list[int], findable: bytes, view: EngineView) -> Iterator[BeltItem]:
+    def _items(self, free: tuple[int, ...], findable: bytes, view: EngineView) -> Iterator[BeltItem]:
         at = 0
         while at < len(free):
             if findable[at]:
                 yield self._findable(free[at], view.hashes[free[at]])
                 at += 1
                 continue
-            end = findable.find(1, at) % (len(free) + 1)  # -1 is the end
+            end = min(findable.find(1, at) % (len(findable) + 1), len(free))  # -1 is the end
             few = min(at + FEW, end)
             yield from (_empty(free[number : number + 1]) for number in range(at, few))
             if few < end:
@@ -56,16 +60,16 @@ class QueueBelt:
     def _findable(self, block: int, hash: bytes) -> BeltItem:
         item = self._kept.get((block, hash))
         if item is None:
-            text = f'block {block}: "{self._text(hash)}"'
-            item = BeltItem(str(block), (block,), Sign.FINDABLE, text, Selection("block", block))
+            text = f'block b{block}: "{self._text(hash)}"'
+            item = BeltItem(f"b{block}", (block,), Sign.FINDABLE, text, Selection("block", block))
             self._kept[block, hash] = item
         return item
 
 
-def _empty(blocks: list[int]) -> BeltItem:
+def _empty(blocks: tuple[int, ...]) -> BeltItem:
     what = "an empty block" if len(blocks) == 1 else f"{len(blocks):,} empty blocks"
-    label = str(blocks[0]) if len(blocks) == 1 else f"+{len(blocks):,}"
-    return BeltItem(label, tuple(blocks), Sign.EMPTY, what, Selection("block", blocks[0]), len(blocks))
+    label = f"b{blocks[0]}" if len(blocks) == 1 else f"+{len(blocks):,}"
+    return BeltItem(label, blocks, Sign.EMPTY, what, Selection("block", blocks[0]), len(blocks))
 
 
 def belt_of_tree(tree: "Tree", view: EngineView, strategy: str, limit: int) -> Iterator[BeltItem]:
@@ -77,12 +81,16 @@ def belt_of_tree(tree: "Tree", view: EngineView, strategy: str, limit: int) -> I
         limit -= 1
         *_, id = heapq.heappop(leaves)
         node = view.nodes[id]
-        text = tree.text(id, view)
-        yield BeltItem(f"n{id}", node.blocks, Sign.FINDABLE, text, Selection("node", id), later=id not in first)
+        yield _leaf(id, node.blocks, tree.text(id, view), id not in first)
         parent = node.parent
         gone[parent] = gone.get(parent, 0) + 1
         if parent and gone[parent] == tree.children(parent) and not view.nodes[parent].locks:
             heapq.heappush(leaves, candidate(parent, view.nodes[parent], strategy_named(strategy)))
+
+
+@lru_cache(maxsize=1024)
+def _leaf(id: int, blocks: tuple[int, ...], text: str, later: bool) -> BeltItem:
+    return BeltItem(f"n{id}", blocks, Sign.FINDABLE, text, Selection("node", id), later=later)
 
 
 def candidate(id: int, view: NodeView, strategy: Strategy) -> Candidate:

@@ -1,20 +1,16 @@
 """Explain, for whatever is selected. The sentences about events are the simulator's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from minicache.core import events as ev
-from minicache.core.events import Event
 from minicache.core.views import EngineView
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained, explain_block, explain_event, explain_request
 from minicache.sim.narration import Narration
 from minicache.sim.phrases import plural
-from minicache.sim.timeline import Timeline
 
 from .rows import Selection
 from .run_index import RunIndex
-
-ABOUT_NODES = (ev.BlocksPublished, ev.NodeSplit, ev.NodesEvicted)
 
 
 def explain_selection(
@@ -27,13 +23,14 @@ def explain_selection(
 ) -> Explained:
     """Raises `UnknownThing` if there is no such thing at `place`. `text` says what a node holds."""
     timeline = narration.timeline
+    here = None if place + 1 in timeline.rebases else view  # which is of the next pool already
     match selection.kind, selection.id:
         case "event", int(event):
             return explain_event(timeline, event, narration)
         case "request", str(request):
-            return explain_request(timeline, request, place, narration)
+            return explain_request(timeline, request, place, narration, here)
         case "block", int(block):
-            return explain_block(timeline, block, place, narration)
+            return explain_block(timeline, block, place, narration, here)
         case "node", int(node):
             return _explain_node(node, place, view, narration, text)
         case "token", (str(request), int(position)):
@@ -43,14 +40,13 @@ def explain_selection(
     return explain_event(timeline, place, narration)
 
 
-def accounts(narration: Narration, places: list[int]) -> list[Account]:
+def accounts(narration: Narration, places: Iterable[int]) -> list[Account]:
     """The events at these places, told."""
     return [Account(line.place, line.event.step, line.words, line.rule) for line in narration.lines(places)]
 
 
 def _explain_node(id: int, place: int, view: EngineView, narration: Narration, text: Callable[[int], str]) -> Explained:
-    timeline = narration.timeline
-    places = list(_about_node(timeline, id, place))
+    places = narration.places.of_node(id, place)
     node = view.nodes.get(id)
     if node is None:
         if not places:
@@ -73,26 +69,6 @@ def _explain_node(id: int, place: int, view: EngineView, narration: Narration, t
     return Explained(f"node {id}", summary, accounts(narration, places))
 
 
-def _about_node(timeline: Timeline, id: int, last: int) -> Iterator[int]:
-    for kind in ABOUT_NODES:
-        at = timeline.next(-1, kind.__name__)
-        while at is not None and at <= last:
-            if _concerns(timeline.events[at], id):
-                yield at
-            at = timeline.next(at, kind.__name__)
-
-
-def _concerns(event: Event, id: int) -> bool:
-    match event:
-        case ev.BlocksPublished():
-            return event.node == id
-        case ev.NodeSplit():
-            return id in (event.node, event.upper)
-        case ev.NodesEvicted():
-            return id in event.nodes
-    return False
-
-
 def _explain_token(
     request: str, position: int, place: int, view: EngineView, narration: Narration, index: RunIndex
 ) -> Explained:
@@ -100,7 +76,7 @@ def _explain_token(
     if known is None or not 0 <= position < len(known.tokens):
         raise UnknownThing(f"{request} has no token {position} at event {place}")
     table, number = view.tables.get(request, []), position // view.block_size
-    where = f"in block {table[number]}" if number < len(table) else "in no block"
+    where = f"is in block b{table[number]}" if number < len(table) else "has no block of the pool yet"
     lookup = index.last_lookup(request, place)
     found = narration.at(lookup).event if lookup is not None else None
     hit = found.num_tokens if isinstance(found, ev.PrefixMatched) else 0
@@ -111,7 +87,7 @@ def _explain_token(
     else:
         how = "has no KV yet"
     kind = "prompt" if position < known.num_prompt_tokens else "answer"
-    summary = f"Token {position:,} of {request}, of its {kind}, is {where} and {how}."
+    summary = f"Token {position:,} of {request}, of its {kind}, {where} and {how}."
     return Explained(
         f"token {position:,} of {request}", summary, accounts(narration, [lookup] if lookup is not None else [])
     )

@@ -30,7 +30,7 @@ def find(text: str, view: EngineView, index: RunIndex, timeline: Timeline, promp
 def _blocks(text: str, view: EngineView) -> Iterator[Found]:
     number = text.removeprefix("block ").removeprefix("b")
     if number.isdecimal() and int(number) < view.num_blocks:
-        yield Found(f"block {int(number)}", Selection("block", int(number)))
+        yield Found(f"block b{int(number)}", Selection("block", int(number)))
 
 
 def _nodes(text: str, view: EngineView) -> Iterator[Found]:
@@ -43,7 +43,7 @@ def _hashes(text: str, view: EngineView) -> Iterator[Found]:
     if _HEX.fullmatch(text.lower()):
         for block, hash in view.hashes.items():
             if hash.hex().startswith(text.lower()):
-                yield Found(f"block {block}, hash {short_hash(hash)}…", Selection("block", block))
+                yield Found(f"block b{block}, hash {short_hash(hash)}…", Selection("block", block))
 
 
 def _requests(text: str, index: RunIndex, prompt: Callable[[str], str]) -> Iterator[Found]:

@@ -10,6 +10,8 @@ from minicache.sim.timeline import Timeline
 from .run_index import RunIndex
 from .token_text import Decoder, TokenText
 
+KEPT = 64  # requests whose pieces are kept
+
 
 def written_prompts(timeline: Timeline) -> dict[str, tuple[Part, ...]]:
     """Request -> its prompt as the scenario and the changes of forks write it; nothing for a recorded log."""
@@ -60,6 +62,7 @@ class Texts:
         self.decode = decode or (None if timeline.token_words.simulated else show_ids)
         self._prompts = written_prompts(timeline)
         self._runs: dict[str, list[Run]] = {}
+        self._pieces: dict[str, dict[tuple[int, int], str]] = {}  # of requests that were shown lately
 
     def of(self, request: str, tokens: Sequence[int], num_prompt_tokens: int) -> TokenText:
         """The tokens of a request, of which the first are its prompt."""
@@ -67,7 +70,9 @@ class Texts:
             parts = self._prompts.get(request, ())
             seed = self.timeline.scenario.seed if self.timeline.scenario else 0
             self._runs[request] = label_runs(parts, tokens[:num_prompt_tokens], seed, self.index.outputs)
-        return TokenText(tokens, self._runs[request], self.decode)
+        if len(self._pieces) > KEPT:
+            self._pieces.clear()
+        return TokenText(tokens, self._runs[request], self.decode, self._pieces.setdefault(request, {}))
 
     def of_run(self, tokens: Sequence[int], request: str | None = None, start: int = 0) -> TokenText:
         """Tokens that a cache holds; they begin at token `start` of `request`, if that is known."""

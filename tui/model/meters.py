@@ -32,7 +32,7 @@ def meters_at(timeline: Timeline, place: int, view: EngineView, cells: Cells, in
             f'"{HIT_RATE}": {definition[0].lower()}{definition[1:].rstrip(".")}, over all admissions up to here.',
         ),
         Meter(
-            "pool",
+            "in use",
             f"{100 * used / capacity:.0f} %",
             [min(1.0, index.used[step] / capacity) for step in steps],
             f"Blocks that requests hold, of the {capacity:,} of the pool. What is cached and held by nobody does not "

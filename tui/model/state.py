@@ -8,6 +8,8 @@ back will come to where this stretch begins; so with every event that is taken b
 folded, and it is there when it is needed.
 """
 
+from collections.abc import Iterable, Iterator
+
 from minicache.core.views import EngineView
 from minicache.sim.collection import no_collection
 from minicache.sim.timeline import Timeline
@@ -44,13 +46,29 @@ class State:
         touched, self._now.touched = self._now.touched, set()
         return touched
 
-    def go(self, place: int) -> frozenset[int] | None:
-        """Move to `place`. Returns the blocks whose cell changed; None if the pool is another one."""
+    def look_back(self, places: Iterable[int]) -> Iterator[tuple[int, EngineView]]:
+        """The view at places before this one, which ascend, as far as they can be reached by taking events back. It is
+        lent until the next is asked for; let the iteration come to its end, where it is back at this place."""
+        now, here = self._now, self._now.place
+        touched = None if now.touched is None else set(now.touched)
+        try:
+            for place in places:
+                if now.first < place <= here:
+                    now.back(place)
+                    now.forward(place)
+                    yield place, now.view
+        finally:
+            now.forward(here)
+            now.touched = touched
+
+    def go(self, place: int, reach: int | None = None) -> frozenset[int] | None:
+        """Move to `place`. Returns the blocks whose cell changed; None if the pool is another one. Somebody may
+        `look_back` as far as `reach` then, if that is told."""
         if place == self.place:
             return frozenset()
         self.cells.begin()
         same_pool = self._same_pool(place)
-        if same_pool and (self._go_on(place) or self._go_back(place)):
+        if same_pool and (self._go_on(place) or self._go_back(place, min(place, place if reach is None else reach))):
             return self.cells.changed()
         cells = self.cells
         with no_collection():
@@ -68,29 +86,35 @@ class State:
         self._now.forward(place)
         return True
 
-    def _go_back(self, place: int) -> bool:
+    def _go_back(self, place: int, reach: int) -> bool:
         """By taking events back, if that is possible."""
-        now, before = self._now, self._before
+        now = self._now
         if place > now.place:
             return False
-        if place < now.first:
-            if before is None or before.end != now.first:
-                return False
-            stretch = before.finished()
-            if place < stretch.first:
-                return False
-            now.back(now.first)
-            stretch.follow(now)
-            self._now, self._before = stretch, None
-        self._prepare(place)
+        if reach < now.first and not self._swap(place) and place < now.first:
+            return False
+        self._prepare(place, reach)
         self._now.back(place)
         return True
 
-    def _prepare(self, place: int) -> None:
-        """Fold as much of the stretch before as going back to `place` is of what can still be taken back."""
+    def _swap(self, place: int) -> bool:
+        """Go on with the stretch before, if it is there and has `place` or ends before it."""
+        now, before = self._now, self._before
+        if before is None or before.end != now.first or place < before.finished().first:
+            return False
+        stretch = before.finished()
+        now.back(now.first)
+        stretch.follow(now)
+        self._now, self._before = stretch, None
+        stretch.forward(max(place, stretch.place))
+        return True
+
+    def _prepare(self, place: int, reach: int) -> None:
+        """Fold as much of the stretch before as going back to `place` is of the way until it is needed."""
         now = self._now
-        if now.first == pool_start(self.timeline, now.first):
+        if now.first == pool_start(self.timeline, now.first) or place == now.place:
             return
         if self._before is None or self._before.end != now.first:
             self._before = Folding(self.timeline, now.first)
-        self._before.go_on(self._before.left * (now.place - place) / (now.place - now.first))
+        way = now.place - place
+        self._before.go_on(self._before.left * way / max(way, way + reach - now.first))

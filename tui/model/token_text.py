@@ -10,6 +10,7 @@ Decoder = Callable[[Sequence[int]], str]
 _VISIBLE = {code: 0x2400 + code for code in range(32)} | {ord("\n"): "↵", ord("\t"): "→", 127: "␡"}
 INSIDE = "·"  # a token in the middle of a character
 LIMIT = 64  # characters of one piece
+LONGEST_CHARACTER = 4  # bytes, which are tokens
 
 
 def visible(text: str) -> str:
@@ -19,17 +20,33 @@ def visible(text: str) -> str:
 
 class TokenText:
     """The text of pieces of one run of tokens. `runs` says which segment tokens come from which part of the prompt;
-    `decode` gives the text of an engine's tokens. Built for one sequence; pieces may be asked for in any order.
+    `decode` gives the text of an engine's tokens. Built for one sequence; pieces may be asked for in any order, and
+    `pieces` keeps them for the same sequence when it has grown.
     """
 
-    def __init__(self, tokens: Sequence[int], runs: Iterable[Run] = (), decode: Decoder | None = None) -> None:
+    def __init__(
+        self,
+        tokens: Sequence[int],
+        runs: Iterable[Run] = (),
+        decode: Decoder | None = None,
+        pieces: dict[tuple[int, int], str] | None = None,
+    ) -> None:
         self.tokens = tokens
         self.runs = list(runs)
         self.decode = decode
+        self._pieces = {} if pieces is None else pieces
         self._chars: dict[int, str] = {}  # position of the first byte of a character -> the character
 
     def piece(self, start: int, end: int) -> str:
         """The text of tokens `[start, end)`. A character belongs to the piece in which it begins."""
+        text = self._pieces.get((start, end))
+        if text is None:
+            text = self._piece(start, end)
+            if end + LONGEST_CHARACTER <= len(self.tokens):  # what comes later does not change it
+                self._pieces[start, end] = text
+        return text
+
+    def _piece(self, start: int, end: int) -> str:
         if self.decode is not None:
             return visible(self.decode(list(self.tokens[start:end])))
         parts: list[str] = []

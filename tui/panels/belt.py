@@ -22,12 +22,12 @@ class Belt(Panel):
     HELP = """\
 # Eviction order
 
-The free blocks in the order in which they will be handed out: the **front** is on the left. `·` holds nothing that
-can be found; `○28` is block 28, free but findable: when its turn comes, what it holds is **evicted**. Blocks that are
+The free queue: the **empty** and the **cached** blocks in the order in which they will be handed out, the next one on
+the left. `·` is empty; `○b28` is block b28, cached: when its turn comes, what it holds is **evicted**. Blocks that are
 given back go to the end, last block of a prompt first, so that a prompt loses its tail before its head. In a radix
 tree the belt holds the **leaves** that nobody locks, in the order of the strategy.
 
-`left` and `right` move, `enter` explains.
+`down` shows a cursor, `left` and `right` then move it, `enter` explains.
 """
 
     BINDINGS: ClassVar = [*SIDEWAYS]
@@ -51,7 +51,7 @@ tree the belt holds the **leaves** that nobody locks, in the order of the strate
             now = {item.label for item in self._items}
             self._gone = [item for item in self._before if item.label not in now and item.sign is not Sign.EMPTY]
         self.cursor = max(0, min(self.cursor, len(self._items) - 1))
-        self.entitle("Eviction order", "front leaves first")
+        self.entitle("Eviction order", "the left end goes first")
 
     def redraw(self) -> None:
         self._lines, self._places = self._lay_out()
@@ -95,7 +95,7 @@ tree the belt holds the **leaves** that nobody locks, in the order of the strate
                 places.append([])
             style = "evicted strong on-evicted" if index < leaving else str(item.sign)
             style += " faded" if item.later else ""
-            if self.has_focus and index - leaving == self.cursor:
+            if self.pointing and index - leaving == self.cursor:
                 style += " cursor"
             lines[-1].add(text, style).add(GAP)
             places[-1].append((lines[-1].end, index - leaving))

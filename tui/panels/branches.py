@@ -160,5 +160,5 @@ def _blocks(blocks: tuple[int, ...]) -> str:
     if len(blocks) == 1:
         return f"b{blocks[0]}"
     if blocks[-1] - blocks[0] == len(blocks) - 1:
-        return f"b{blocks[0]}–{blocks[-1]}"
+        return f"b{blocks[0]}–b{blocks[-1]}"
     return f"b{blocks[0]}… ×{len(blocks)}"

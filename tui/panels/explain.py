@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from minicache.sim.closing import closing_words
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained
 from minicache.sim.rules import Rule
@@ -63,9 +64,10 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
         elif player.place < 0:
             self._rows = self._story(player.story())
         else:
-            first = self._beat(player.sentences())
+            first = self._beat(player.sentences(), at_end=player.at_end)
         self.virtual_size = self.virtual_size.with_height(len(self._rows))
-        self.scroll_to(y=first, animate=False, force=True)
+        if self.scroll_offset.y != first:
+            self.scroll_to(y=first, animate=False, force=True)
         self._entitle()
 
     def _entitle(self) -> None:
@@ -109,8 +111,14 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
             text = "Type a prompt and watch the engine serve it. You can go back in what happened, and send another."
         return self._paragraph(text.strip(), "text", self.width)
 
-    def _beat(self, accounts: list[Account]) -> int:
-        """The rows, and which of them to begin with so that the last sentence is seen."""
+    def _beat(self, accounts: list[Account], at_end: bool) -> int:
+        """The rows, and which of them to begin with so that the last sentence is seen. At the end of a run that is what
+        came of it, and in the place of a rule stands what else one can do."""
+        if at_end:
+            now = accounts[-1]
+            fork, back = key_of(self.app, "fork"), key_of(self.app, "back")
+            what_if = Rule("what if?", f"{fork} changes something and makes the run again; {back} goes back.", "")
+            accounts = [*accounts, Account(now.place, now.step, closing_words(self.player.timeline), what_if)]
         *earlier, last = accounts
         beside = self.width >= CARD + 70
         width = self.width - CARD - 3 if beside else self.width
@@ -154,6 +162,8 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
 
     def _rule(self, rule: Rule, width: int) -> list[Row]:
         """The rule's name and what would have made it different, in the lines of one paragraph."""
+        if not rule.decided_by:  # nothing was decided
+            return self._paragraph(f"{rule.name.capitalize()} {rule.otherwise}", "focus", width)
         rows = self._paragraph(f"{RULE}{rule.name}. {rule.otherwise}", "quiet", width)
         first = rows[0][1][0]
         if first.startswith(RULE + rule.name):
@@ -162,6 +172,8 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
         return rows
 
     def _rule_card(self, rule: Rule) -> list[Row]:
+        if not rule.decided_by:
+            return [[(part, "focus")] for part in wrapped(f"{rule.name.capitalize()} {rule.otherwise}", CARD)]
         first, *more = wrapped(RULE + rule.name, CARD)
         rows: list[Row] = [[(RULE, "quiet"), (first.removeprefix(RULE), "focus strong")]]
         rows += [[(part, "focus strong")] for part in more]

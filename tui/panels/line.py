@@ -4,6 +4,7 @@ Prompts are anybody's text. Whatever is added to a line goes through `printable`
 cursor, set a title, change a colour, turn the direction of writing or disturb what stands beside it.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -13,6 +14,7 @@ from rich.cells import cell_len
 REPLACEMENT = "·"
 _DROPPED = {0x200D, *range(0xFE00, 0xFE10), *range(0x1F3FB, 0x1F400)}  # they change the width of their neighbours
 _FLAG_LETTERS = range(0x1F1E6, 0x1F200)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def printable(text: str) -> str:
@@ -26,6 +28,8 @@ def printable(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _replaced(text: str) -> str:
+    if all(map(_stays, set(text))):
+        return text
     shown: list[str] = []
     for char in text:
         code = ord(char)
@@ -42,9 +46,22 @@ def _replaced(text: str) -> str:
     return "".join(shown)
 
 
+@lru_cache(maxsize=4096)
+def _stays(char: str) -> bool:
+    """Whether it is drawn as it is, whatever stands beside it."""
+    code = ord(char)
+    return code not in _DROPPED and code not in _FLAG_LETTERS and char.isprintable() and cell_len(char) > 0
+
+
 def width_of(text: str) -> int:
     """Cells that a printable text takes: that of its characters, one by one."""
-    return len(text) if text.isascii() else sum(map(cell_len, text))
+    return len(text) if text.isascii() else _width_of(text)
+
+
+@lru_cache(maxsize=4096)
+def _width_of(text: str) -> int:
+    others = _NOT_ASCII.findall(text)
+    return len(text) - len(others) + sum(map(cell_len, others))
 
 
 def cut(text: str, width: int, sign: str = "…") -> str:
@@ -136,8 +153,8 @@ class Line:
 
 
 _PAIRS = """
-    │| ┃| ─- ━- ├| └` ┤| ┬+ ┴+ ╷| ╵| ▏| ▌| ▼v ▶> ◀< →> ←< ↑^ ↓v ‹< ›> ×x …~ –- —- ‘' ’' “" ”" ✓/ ‖= █# ▓+ ░.
-    ·. ○o ●# ◉& ◆= ▲+ ▴^ ▾v ✕x ∅0 ■B •* ▁_ ▂. ▃: ▄- ▅= ▆+ ▇* ½h ¼q ⅛e
+    │| ┃| ─- ━- ├| └` ┤| ┬+ ┴+ ╷| ╵| ▏| ▌] ▼V ▶> ◀< →> ←< ↑^ ↓v ‹< ›> ×x …~ –- —- ‘' ’' “" ”" ✓/ ‖P █# ▓+ ░.
+    ·. ○o ●# ◉& ◆= ▲+ ▴^ ▾v ✕x ∅N ■B •* ▁_ ▂, ▃; ▄: ▅" ▆* ▇% ½h ¼q ⅛e
 """
 _ASCII = str.maketrans({pair[0]: pair[1] for pair in _PAIRS.split()})
 
@@ -153,6 +170,11 @@ def ascii_only(text: str) -> str:
 
 def wrapped(text: str, width: int) -> list[str]:
     """The printable text in lines of at most `width` cells, broken between words; a word that is longer is broken."""
+    return list(_wrapped(text, width))
+
+
+@lru_cache(maxsize=1024)
+def _wrapped(text: str, width: int) -> tuple[str, ...]:
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line = ""
@@ -169,4 +191,4 @@ def wrapped(text: str, width: int) -> list[str]:
                 line = ""
             line = f"{line} {word}" if line and word else line or word
         lines.append(line)
-    return lines
+    return tuple(lines)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 RAMP = "▁▂▃▄▅▆▇█"
 SHORTEST, LONGEST = 3, 12  # columns of a history
 GAP = "  "
-STYLES = {"hit rate": "hit", "pool": "used", "waiting": "preempted", "computed": "computed"}
+STYLES = {"hit rate": "hit", "in use": "used", "waiting": "preempted", "computed": "computed"}
 
 
 class Meters(Panel):
@@ -22,8 +22,9 @@ class Meters(Panel):
     HELP = """\
 # Meters
 
-Figures at this place of the run, each with its history up to here. With the focus on them, `left` and `right` go from
-one to the next, and the line says how the figure is **defined**: there are several hit rates, and they differ.
+Figures at this place of the run, each with its history up to here behind it, as bars, where there is room. With the
+focus on them, `down`, then `left` and `right` go from one to the next, and the line says how the figure is **defined**:
+there are several hit rates, and they differ.
 """
     DEFAULT_CSS = """
     Meters, Meters.-ascii { height: 1; border: none; padding: 0 1; width: 1fr; }
@@ -49,25 +50,31 @@ one to the next, and the line says how the figure is **defined**: there are seve
             meter = self._meters[self.cursor]
             line.add(f"{meter.name} {meter.value}", "focus strong").add("  ")
             return line.add(meter.definition, "text", width=line.room)
-        values = [meter.value for meter in self._meters]
-        if sum(self._widths(values)) > self.width + len(GAP):
-            values = [value.split(" of ")[0].split(" in ")[0] for value in values]
-        widths = self._widths(values)
+        texts = self._texts()
+        widths = [width_of(f"{name} {value}{GAP}") for name, value in texts]
         shown = len(widths)
         while shown and sum(widths[:shown]) > self.width + len(GAP):
             shown -= 1
         spare = max(0, self.width + len(GAP) - sum(widths[:shown]))
-        history = min(LONGEST, spare // shown - 1) if shown else 0
-        for meter, value in zip(self._meters[:shown], values, strict=False):
+        history = min(LONGEST, spare // shown - 1) if shown > 1 else 0  # another figure says more
+        for meter, (name, value) in zip(self._meters[:shown], texts, strict=False):
             style = STYLES.get(meter.name, "text")
-            line.add(f"{meter.name} ", "quiet").add(value, style + " strong")
+            line.add(f"{name} ", "quiet").add(value, style + " strong")
             if history >= SHORTEST and meter.history:
                 line.add(" ").add(sparkline(meter.history, history), style)
             line.add(GAP)
         return line
 
-    def _widths(self, values: list[str]) -> list[int]:
-        return [width_of(f"{m.name} {value}{GAP}") for m, value in zip(self._meters, values, strict=True)]
+    def _texts(self) -> list[tuple[str, str]]:
+        """The names and the figures; where not all fit, in fewer words if that brings in another one."""
+        room = self.width + len(GAP)
+        long = [(meter.name, meter.value) for meter in self._meters]
+        short = [(name, value.split(" of ")[0].split(" in ")[0]) for name, value in long]
+        brief = [(name.removesuffix(" rate"), value.replace(" %", "%")) for name, value in short]
+        if sum(width_of(f"{name} {value}{GAP}") for name, value in long) <= room:
+            return long
+        two = sum(width_of(f"{name} {value}{GAP}") for name, value in short[:2])
+        return short if two <= room else brief
 
     def move(self, dx: int, dy: int) -> bool:
         if not self._meters or not dx:

@@ -7,7 +7,7 @@ the first, compares the lines that can be seen with those that were drawn, and r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -32,7 +32,8 @@ _NAMES = """
 """
 
 
-SIDEWAYS = [  # for panels whose cursor goes sideways too; in the others left and right go on stepping
+NOTHING_MORE = nullcontext()
+SIDEWAYS = [  # for panels whose cursor goes sideways too, once it is shown; else left and right go on stepping
     Binding("left", "move(-1, 0)", "Left", show=False),
     Binding("right", "move(1, 0)", "Right", show=False),
 ]
@@ -116,10 +117,11 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id, classes=classes)
         self.player = player
         self.moving = 1.0
+        self.pointing = False  # whether it shows a cursor that goes sideways
         self.label = ""  # which of two players this is
         self.tabs: list[tuple[str, bool]] = []  # names of the panels in this place, and which of them this is
         self._ready = False  # whether the player was read
-        self._titles = ("", "", "")
+        self._titles = ("", "", "", "")
         self._asked: tuple[object, ...] = ()  # the titles with all that they depend on
         self._titled: tuple[object, ...] = ()
         self._drawn: dict[int, Line] = {}
@@ -165,12 +167,12 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _held(self) -> AbstractContextManager[object]:
         """What every cell asks for is looked up once: in here neither the size nor the glyphs change."""
-        if self._hold is not None:
-            yield
-            return
+        return NOTHING_MORE if self._hold is not None else self._holding()
+
+    @contextmanager
+    def _holding(self) -> Iterator[None]:
         self._hold = self.scrollable_content_region.size, self._find_glyphs()
         try:
             yield
@@ -205,9 +207,10 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         mark = self.glyphs.mark(Sign(sign), sharers)
         return mark if len(mark) <= width else mark[: width - 1] + "+"
 
-    def entitle(self, title: str, figures: str = "", below: str = "") -> None:
-        """The border's title on the left and figures on the right of the title's line; `below` at the bottom."""
-        self._titles = title, figures, below
+    def entitle(self, title: str, figures: str = "", below: str = "", brief: str = "") -> None:
+        """The border's title on the left and figures on the right of the title's line, or the `brief` ones where there
+        is no room for them; `below` at the bottom."""
+        self._titles = title, figures, below, brief
 
     def show_titles(self) -> None:
         """Put the titles into the border, if they are others than before."""
@@ -217,13 +220,15 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         self._asked = asked
         room = self.outer_size.width - 6
         clean = ascii_only if self.ascii else str
-        title, figures, below = (clean(printable(text)) for text in self._titles)
+        title, figures, below, brief = (clean(printable(text)) for text in self._titles)
         quiet, frame = "$mc-quiet not bold", "$mc-focus not bold" if self.has_focus else "$mc-line not bold"
         parts: list[str | tuple[str, str]] = [cut(title, room, clean("…"))]
         if self.tabs:
             title = "  ".join(name for name, _ in self.tabs)
             parts = [(f"{name}  ", "" if active else quiet) for name, active in self.tabs[:-1]]
             parts += [(name, "" if active else quiet) for name, active in self.tabs[-1:]]
+        if width_of(title) + width_of(figures) + 3 > room:
+            figures = brief
         fill = room - width_of(title) - width_of(figures) - 2
         if figures and fill >= 1:
             parts += [(f" {clean('━' if self.has_focus else '─') * fill} ", frame), (figures, quiet)]
@@ -235,23 +240,25 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
 
     def sync(self) -> None:
         """Draw what the player says now, as far as it differs from what is drawn."""
-        if not self.is_attached or self.width < 1 or self.height < 1:
+        if not self.is_attached:
             return
         with self._held():
+            if self.width < 1 or self.height < 1:
+                return
             self.read()
             self._ready = True
             size = Size(self.width, self.count())
             if size != self.virtual_size:
                 self.virtual_size = size
-            self.show_titles()
             self.redraw()
 
     def redraw(self) -> None:
-        """Draw the lines that differ from what is drawn."""
+        """Draw the titles and the lines that differ from what is drawn."""
         if not self._ready:
             return
         top = self.scroll_offset.y
         with self._held():
+            self.show_titles()
             lines = {y: self.line(y) for y in range(top, min(top + self.height, self.count()))}
             for y in range(top, top + self.height):
                 if lines.get(y) != self._drawn.get(y):
@@ -303,7 +310,20 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
 
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)
+        self.pointing = self.pointing and has_focus
         self.sync()
+
+    def _begin_pointing(self) -> bool:
+        """Show a cursor that goes sideways, at the first `up`, `down`, `enter` or click; whether it was hidden."""
+        if self.pointing or "left" not in self._bindings.key_to_bindings:
+            return False
+        self.pointing = True
+        self.refresh_bindings()
+        return True
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without a cursor to move, left and right are the screen's."""
+        return self.pointing if action == "move" and parameters[0] else super().check_action(action, parameters)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -314,10 +334,15 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
         """Another part of the panel is seen now."""
 
     def action_move(self, dx: int, dy: int) -> None:
-        self.move(dx, dy)
+        begun = self._begin_pointing()
+        if not self.move(dx, dy) and begun:
+            self.move(dy, 0)
         self.redraw()
 
     def action_choose(self) -> None:
+        if self._begin_pointing():
+            self.redraw()
+            return
         selection = self.under_cursor()
         if selection is not None:
             self.post_message(self.Selected(self, selection))
@@ -332,6 +357,7 @@ class Panel(ScrollView, can_focus=True, inherit_bindings=False):
     def on_click(self, event: events.Click) -> None:
         place = self._content_place(event)
         if place is not None and self.point(*place):
+            self._begin_pointing()
             self.redraw()
             self.action_choose()
 

@@ -24,7 +24,8 @@ class PartingLine(Panel, can_focus=False):
         words = parting.sentence if parting else "They do not part: both find and compute the same in every step."
         self._words = wrapped(words, self.width)
         left, right = self.comparison.labels
-        self.entitle(f"{left} ◀ ▶ {right}")
+        totals = " against ".join(self.comparison.totals)
+        self.entitle(f"{left} ◀ ▶ {right}", "", f"the whole run: {totals} of tokens found")
 
     def count(self) -> int:
         return len(self._words)

@@ -36,12 +36,15 @@ class Pool(Panel):
     HELP = """\
 # Block pool
 
-Every **block** of KV memory, in the order of its number; the number before a row is that of its first block.
+Every **block** of KV memory, in the order of its number; the number before a row is that of its first block, which
+sentences call b0, b16 and so on. A block is **in use** by requests, or **cached**: free, but a lookup can find what it
+holds; or it is **empty**. The free queue holds the cached blocks and the empty ones; in a radix tree the cached ones
+are the tree's.
 
-The arrow keys move the cursor, `enter` (or a click) explains the block. A pool that is larger than the panel is shown
-as an **overview**, in which a cell stands for several blocks: what is news in this step, else what most of them are;
-and beside it, unless that is all of them, how many hold something: `●▄` is half full. `{zoom}` or the wheel goes to
-single blocks around the cursor, `{zoom}` again goes back.
+`down` shows a cursor, the arrow keys then move it, `enter` (or a click) explains the block. A pool that is larger
+than the panel is shown as an **overview**, in which a cell stands for several blocks: what is news in this step, else
+what most of them are; and beside it, unless that is all of them, how many hold something: `●▄` is half full. `{zoom}`
+or the wheel goes to single blocks around the cursor, `{zoom}` again goes back.
 """
     BINDINGS: ClassVar = [*SIDEWAYS]
 
@@ -76,18 +79,20 @@ single blocks around the cursor, `{zoom}` again goes back.
 
     def _entitle(self) -> None:
         counts = self.player.cells.counts()
-        figures = f"{counts.used:,} used · {counts.cached:,} cached · {counts.free:,} free"
-        grid = self._grid
+        figures = f"{counts.used:,} in use · {counts.cached:,} cached · {counts.empty:,} empty"
+        grid, half = self._grid, (ASCII_RAMP if self.ascii else RAMP)[3]
         below, zoom = "", key_of(self.app, "zoom")
         if grid.overview:
-            below = f"1 cell = {grid.per_cell:,} blocks · {zoom}: single blocks"
+            below = f"1 cell = {grid.per_cell:,} blocks, {half} half full · {zoom}: single blocks"
         elif self.zoomed and grid.lines > self.height:
             first = self.scroll_offset.y * grid.columns
             last = min(first + self.height * grid.columns, grid.num_blocks) - 1
-            below = f"blocks {first:,} to {last:,} of {grid.num_blocks:,} · {zoom}: overview"
+            below = f"b{first}–b{last} of {grid.num_blocks - 1:,} blocks · {zoom}: overview"
         if not self._legend and not grid.listed:
             below += f"{' · ' if below else ''}{key_of(self.app, 'help')}: signs"
-        self.entitle(f"Block pool · {self.label}" if self.label else "Block pool", figures, below)
+        held = ((Sign.USED, counts.used), (Sign.FINDABLE, counts.cached), (Sign.EMPTY, counts.empty))
+        brief = "  ".join(f"{self.glyph(sign)} {count:,}" for sign, count in held)
+        self.entitle(f"Pool · {self.label}" if self.label else "Block pool", figures, below, brief)
 
     def redraw(self) -> None:
         self._shown = self._codes
@@ -114,7 +119,7 @@ single blocks around the cursor, `{zoom}` again goes back.
         cells = grid.cells_of(y)
         if not cells:
             return line
-        line.add(f"{cells.start * grid.per_cell:,}", "quiet", width=grid.label - 2, right=True)
+        line.add(f"{grid.blocks_of(cells.start).start:,}", "quiet", width=grid.label - 2, right=True)
         draw = self._overview_cell if grid.overview else self._listed_block if grid.listed else self._block_cell
         for column, cell in enumerate(cells):
             draw(line.to(grid.x_of(column)), cell)
@@ -127,7 +132,7 @@ single blocks around the cursor, `{zoom}` again goes back.
         style = str(sign)
         if sign in NEWS:
             style += f" strong on-{sign}"
-        if self.has_focus and block == self.cursor:
+        if self.pointing and block == self.cursor:
             style += " cursor"
         if block in self._chosen:
             style += " chosen"
@@ -139,13 +144,13 @@ single blocks around the cursor, `{zoom}` again goes back.
     def _listed_block(self, line: Line, block: int) -> None:
         sign = CODES[self._shown[block]]
         style = str(sign)
-        here = " cursor" if self.has_focus and block == self.cursor else ""
+        here = " cursor" if self.pointing and block == self.cursor else ""
         marked = style + (f" strong on-{sign}" if sign in NEWS else "") + here
         left, right = "[]" if block in self._chosen else "  "
         line.add(left, "focus").add(self.mark(sign, self.player.cells.sharers(block)), marked).add(right, "focus")
         view = self.player.view
         owners = [request for request, table in view.tables.items() if block in table]
-        line.to(self._grid.label + 6).add(f"held by {', '.join(owners)}" if owners else MEANINGS[sign], style + here)
+        line.to(self._grid.label + 6).add(f"in use by {', '.join(owners)}" if owners else MEANINGS[sign], style + here)
         if block in view.hashes:
             line.add(f"  hash {short_hash(view.hashes[block])}…", "quiet")
 
@@ -155,7 +160,7 @@ single blocks around the cursor, `{zoom}` again goes back.
         style = str(sign)
         if sign in NEWS:
             style += f" strong on-{sign}"
-        if self.has_focus and self.cursor in blocks:
+        if self.pointing and self.cursor in blocks:
             style += " cursor"
         if self._chosen and not self._chosen.isdisjoint(blocks):
             style += " chosen"
@@ -184,7 +189,7 @@ single blocks around the cursor, `{zoom}` again goes back.
     def move(self, dx: int, dy: int) -> bool:
         grid = self._grid
         target = self.cursor + (dx + dy * grid.columns) * grid.per_cell
-        if not 0 <= target < grid.num_blocks:
+        if not grid.first <= target < grid.num_blocks:
             return False
         self.cursor = target
         self.show_line(grid.line_of(target))
@@ -230,7 +235,7 @@ single blocks around the cursor, `{zoom}` again goes back.
         blocks = self._grid.blocks_of(cell)
         if len(blocks) > 1:
             _, share = self.dominant(blocks)
-            return f"blocks {blocks.start:,} to {blocks.stop - 1:,}: {share:.0%} hold something"
+            return f"blocks b{blocks.start}–b{blocks.stop - 1}: {share:.0%} hold something"
         return self.player.cells.describe(cell)
 
 

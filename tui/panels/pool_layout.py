@@ -8,6 +8,8 @@ too many       each cell stands for 2, 4, 8 … blocks: their dominant sign, and
 
 from dataclasses import dataclass
 
+from minicache.core.block_pool import NULL_BLOCK
+
 LABEL_GAP = 2  # between the number of a row's first block and the row
 GROUP = 8  # columns, after which there is a gap, for the eye to count by
 WIDTHS = (6, 4, 3, 2)
@@ -15,12 +17,13 @@ LISTED = 24  # so many blocks may stand in a list
 LISTED_WIDTH = 24  # columns that a block in a list needs
 ZOOMED_WIDTH = 4
 OVERVIEW_WIDTH = 2
+SPACIOUS = 3  # lines, of which an overview leaves one to the legend
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
     """`columns` cells of `cell` columns in a row, each for `per_cell` blocks; `label` columns stand before the row, and
-    every row takes `pitch` lines, of which the first is drawn in."""
+    every row takes `pitch` lines, of which the first is drawn in. An overview leaves out the null block."""
 
     num_blocks: int
     cell: int
@@ -30,8 +33,13 @@ class Grid:
     pitch: int = 1
 
     @property
+    def first(self) -> int:
+        """The block of the first cell, or the first of its blocks."""
+        return NULL_BLOCK + 1 if self.overview else 0
+
+    @property
     def num_cells(self) -> int:
-        return -(-self.num_blocks // self.per_cell)
+        return -(-(self.num_blocks - self.first) // self.per_cell)
 
     @property
     def lines(self) -> int:
@@ -52,10 +60,11 @@ class Grid:
         return range(0) if between else range(row * self.columns, min((row + 1) * self.columns, self.num_cells))
 
     def blocks_of(self, cell: int) -> range:
-        return range(cell * self.per_cell, min((cell + 1) * self.per_cell, self.num_blocks))
+        start = self.first + cell * self.per_cell
+        return range(start, min(start + self.per_cell, self.num_blocks))
 
     def line_of(self, block: int) -> int:
-        return block // self.per_cell // self.columns * self.pitch
+        return max(0, block - self.first) // self.per_cell // self.columns * self.pitch
 
     def x_of(self, column: int) -> int:
         """Where a column begins."""
@@ -84,8 +93,9 @@ def lay_out(num_blocks: int, width: int, height: int, zoomed: bool = False) -> G
     if zoomed:
         return Grid(num_blocks, ZOOMED_WIDTH, _columns(room, ZOOMED_WIDTH), 1, label)
     columns = _columns(room, OVERVIEW_WIDTH)
+    rows = height if height < SPACIOUS else height - 1
     per_cell = 2
-    while -(-num_blocks // per_cell) > columns * height:
+    while -(-(num_blocks - 1) // per_cell) > columns * rows:
         per_cell *= 2
     return Grid(num_blocks, OVERVIEW_WIDTH, columns, per_cell, label)
 

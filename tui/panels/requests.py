@@ -46,7 +46,8 @@ One row a request: first those that run, then those that wait, in their order, t
     def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(player, id=id, classes=classes)
         self._rows: list[RequestRow] = []
-        self._before: dict[str, RequestRow] = {}
+        self._rows_before: list[RequestRow] = []
+        self._by_id: dict[str, RequestRow] | None = None
         self._version = -1
         self._id_width = 4
         self._bar_width = 0  # the bar goes first where there is no room for it
@@ -55,16 +56,15 @@ One row a request: first those that run, then those that wait, in their order, t
         player = self.player
         if player.version != self._version:
             self._version = player.version
-            self._before = {row.id: row for row in self._rows}
+            self._rows_before, self._by_id = self._rows, None
             self._rows = player.requests()
         self.cursor = max(0, min(self.cursor, len(self._rows) - 1))
         widest = max((len(row.id) for row in self._rows), default=4)
         fixed = 2 + 1 + STATE + 2 * NUMBER + 2 + NUMBER
         self._bar_width = BAR + 2 if self.width >= fixed + min(widest, 8) + BAR + 2 else 0
         self._id_width = max(4, min(widest, self.width - fixed - self._bar_width))
-        running = sum(row.state in ("running", "prefill", "decode") for row in self._rows)
-        waiting = sum(row.state in ("waiting", "preempted") for row in self._rows)
-        self.entitle("Requests", f"{running} running · {waiting} waiting")
+        view = player.view
+        self.entitle("Requests", f"{len(view.running)} running · {len(view.waiting)} waiting")
         focus = player.focus_request
         for index, row in enumerate(self._rows):
             if row.id == focus:
@@ -73,6 +73,13 @@ One row a request: first those that run, then those that wait, in their order, t
     @property
     def in_motion(self) -> bool:
         return any(self._before.get(row.id) != row for row in self._rows)
+
+    @property
+    def _before(self) -> dict[str, RequestRow]:
+        """The rows before the last move, by request: gathered when the first of them is asked for."""
+        if self._by_id is None:
+            self._by_id = {row.id: row for row in self._rows_before}
+        return self._by_id
 
     def count(self) -> int:
         return len(self._rows) + 1

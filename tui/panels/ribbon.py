@@ -1,21 +1,24 @@
 """The tokens of a request as a ribbon, cut into blocks: what was found, where it first differed, what was computed.
 
-▏hit 16         ▼ first difference: token 25
+          hit 16▏         ▼ first difference: token 25
 │You are a suppor│t bot. It is 14:│ … 148 blocks … │here is my parcel│
  ◆ b1             ▲ b44                            ▲ b193
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
+
+from minicache.sim.phrases import plural
 
 from ..model.rows import Selection
 from ..ribbon import RibbonBlock, RibbonModel
 from .line import Line, cut, head, printable, width_of
 from .panel import SIDEWAYS, Panel
-from .ribbon_layout import by_interest, fold, gap_text
+from .ribbon_layout import fold_by_interest, gap_text
 
 if TYPE_CHECKING:
     from ..player import Player
@@ -34,10 +37,12 @@ class Ribbon(Panel):
 
 The prompt of the request, and behind it what it generated, cut into blocks by `│`. **Blue** was found in the cache,
 **orange** is computed, **green** was generated; what has no colour is still to come. `▼` is the first token that
-differs from the most similar prompt before: from there on nothing can be found, whatever the text is. Below each
-block stands its sign and its number in the pool. What does not fit is folded.
+differs from the most similar prompt before: from there on nothing can be found, whatever the text is. `hit 16▏` stands
+where the hit ends. Below each block, or above it where the panel is low, stand its sign and its block of the pool, as
+`b43`. Blocks of one token, as a radix tree has them, are drawn together in pieces. What does not fit is folded.
 
-`left` and `right` move from block to block, `enter` explains the block.
+`down` shows a cursor, `left` and `right` then move it from block to block, `enter` explains the block of the pool, and
+where there is none yet the first token.
 """
 
     BINDINGS: ClassVar = [*SIDEWAYS]
@@ -47,7 +52,7 @@ block stands its sign and its number in the pool. What does not fit is folded.
         self.cursor: int | None = None
         self._model: RibbonModel | None = None
         self._texts: list[str] = []
-        self._pieces: list[int | range] = []
+        self._pieces: Sequence[int | range] = ()
         self._columns: list[tuple[int, int | range]] = []  # where each piece begins
         self._key: tuple[object, ...] = ()
         self._moves = False
@@ -67,9 +72,11 @@ block stands its sign and its number in the pool. What does not fit is folded.
         if before is None or before.request != model.request:
             self.cursor = None
         self._moves = before is None or [b.sign for b in before.blocks] != [b.sign for b in model.blocks]
-        self._texts = [cut(printable(block.text), LONGEST) for block in model.blocks]
-        count = f"{len(model.blocks):,} block" + ("s" if len(model.blocks) != 1 else "")
-        self.entitle(f"{model.request} · tokens", f"{model.num_tokens:,} tokens · {count}")
+        self._texts = [_shown(block.text) for block in model.blocks]
+        drawn = f", drawn {model.drawn} to a piece" if model.drawn else ""
+        tokens = plural(model.num_tokens, "token")
+        figures = f"{tokens} · {plural(model.num_blocks, 'block')}{drawn}"
+        self.entitle(f"{model.request} · tokens", figures, brief=tokens)
         self._fold()
 
     def _fold(self) -> None:
@@ -82,8 +89,8 @@ block stands its sign and its number in the pool. What does not fit is folded.
         landmarks = [change, 0, change + 1, count - 1, *_borders(model.blocks)]
         if self.cursor is not None:
             landmarks = [self.cursor, self.cursor - 1, self.cursor + 1, *landmarks]
-        widths = [width_of(text) + 1 for text in self._texts]
-        self._pieces = fold(widths, self.width - 1, by_interest(count, landmarks, change))
+        widths = tuple(width_of(text) + 1 for text in self._texts)
+        self._pieces = fold_by_interest(widths, self.width - 1, tuple(landmarks), change)
         self._columns = []
         column = 0
         for piece in self._pieces:
@@ -97,7 +104,10 @@ block stands its sign and its number in the pool. What does not fit is folded.
         return next((b.index for b in model.blocks if b.start >= model.hit_tokens), len(model.blocks) - 1)
 
     def _piece_text(self, piece: int | range) -> str:
-        return self._texts[piece] if isinstance(piece, int) else gap_text(len(piece))
+        return self._texts[piece] if isinstance(piece, int) else self._gap(piece)
+
+    def _gap(self, piece: range) -> str:
+        return gap_text(len(piece), "piece" if self._model is not None and self._model.drawn else "block")
 
     @property
     def in_motion(self) -> bool:
@@ -125,11 +135,15 @@ block stands its sign and its number in the pool. What does not fit is folded.
     def _marks(self, model: RibbonModel) -> Line:
         """How much was hit, where the first difference is; and the signs, where these have no line of their own."""
         labels: list[tuple[int, Row]] = []
-        if model.hit_tokens:
-            labels.append((0, [("▏", "hit"), (f"hit {model.hit_tokens:,}", "hit strong")]))
         difference = self._difference_column(model)
+        if model.hit_tokens:
+            words, end = f"hit {model.hit_tokens:,}", self._hit_end(model)
+            if end >= len(words):
+                labels.append((end - len(words), [(words, "hit strong"), ("▏", "hit")]))
+            elif difference is None or difference > end + len(words) + 2:
+                labels.append((end, [("▏", "hit"), (words, "hit strong")]))
         if difference is not None:
-            labels.append(self._difference_label(model, difference, _end(labels[-1]) + 2 if labels else 0))
+            labels.append(self._difference_label(model, difference, _end(labels[-1]) + 1 if labels else 0))
         if self.count() < 3:
             for column, row in self._block_signs(model):
                 end = column + sum(width_of(text) for text, _ in row)
@@ -138,14 +152,25 @@ block stands its sign and its number in the pool. What does not fit is folded.
         return self._placed(sorted(labels, key=lambda label: label[0]))
 
     def _difference_label(self, model: RibbonModel, column: int, first: int) -> tuple[int, Row]:
-        """The mark above the token, and on its right, or its left where there is no room, what it says."""
-        words = f"first difference: token {model.difference:,}"
-        words += f" (against {model.against})" if model.against else ""
-        words = printable(words)
-        mark = ("▼" if self._front > column + self.width / 3 else "╷", "evicted strong")
-        if column + 3 + width_of(words) > self.width:
-            return max(first, column - width_of(words) - 1), [(f"{words} ", "evicted"), mark]
-        return max(first, column), [mark, (f" {words}", "evicted")]
+        """The mark above the token, and on its right what it says, in fewer words where there is less room; on its left
+        only if there is room for none of them."""
+        where = f"token {model.difference:,}"
+        against = printable(f" (against {model.against})") if model.against else ""
+        dropped = self._front > min(column + self.width / 3, self.width)
+        mark = ("▼" if dropped else "╷", "evicted strong")
+        for words in (f"first difference: {where}{against}", f"first difference: {where}", where):
+            if column + 2 + width_of(words) <= self.width:
+                return max(first, column), [mark, (f" {words}", "evicted")]
+        return max(first, column - width_of(where) - 1), [(f"{where} ", "evicted"), mark]
+
+    def _hit_end(self, model: RibbonModel) -> int:
+        """The column of the wall behind what was found."""
+        for column, piece in self._columns:
+            start = model.blocks[piece if isinstance(piece, int) else piece.start].start
+            if start >= model.hit_tokens:
+                return column
+        column, piece = self._columns[-1]
+        return column + 1 + width_of(self._piece_text(piece))
 
     def _placed(self, labels: list[tuple[int, Row]]) -> Line:
         line = Line(self.width)
@@ -173,7 +198,7 @@ block stands its sign and its number in the pool. What does not fit is folded.
             wall = "focus strong" if self._at_cursor(piece) else "line"
             line.add("│", wall)
             if isinstance(piece, range):
-                line.add(gap_text(len(piece)), "quiet " + self._tint(model.blocks[piece.start], column))
+                line.add(self._gap(piece), "quiet " + self._tint(model.blocks[piece.start], column))
                 continue
             block = model.blocks[piece]
             style = self._tint(block, column)
@@ -213,13 +238,14 @@ block stands its sign and its number in the pool. What does not fit is folded.
             block = model.blocks[piece]
             row: Row = [(f"{self.mark(block.sign)} ", str(block.sign))] if block.sign is not None else []
             if block.block is not None:
-                row.append((f"b{block.block}", "quiet"))
+                room = width_of(self._texts[piece]) - 2
+                row.append((block.held if len(block.held) <= room else f"b{block.block}", "quiet"))
             yield column + 1, row
 
     # Cursor
 
     def _at_cursor(self, piece: int | range) -> bool:
-        return self.has_focus and self.cursor is not None and (piece == self.cursor)
+        return self.pointing and self.cursor is not None and (piece == self.cursor)
 
     def move(self, dx: int, dy: int) -> bool:
         if self._model is None or not dx or not self._model.blocks:
@@ -249,10 +275,19 @@ block stands its sign and its number in the pool. What does not fit is folded.
         if self._model is None or found is None:
             return ""
         if isinstance(found, range):
-            return f"blocks {found.start:,} to {found.stop - 1:,} of {self._model.request}"
-        block = self._model.blocks[found]
-        last = block.start + block.num_tokens - 1
-        return f"block {block.index:,} of {self._model.request}: tokens {block.start:,} to {last:,}"
+            first, last = self._model.blocks[found.start], self._model.blocks[found.stop - 1]
+        else:
+            first = last = self._model.blocks[found]
+        words = f"tokens {first.start:,} to {last.start + last.num_tokens - 1:,} of {self._model.request}"
+        if self._model.drawn:
+            return words
+        which = f"its block {first.index:,}" if first is last else f"its blocks {first.index:,} to {last.index:,}"
+        return f"{words}: {which}"
+
+
+@lru_cache(maxsize=4096)
+def _shown(text: str) -> str:
+    return cut(printable(text), LONGEST)
 
 
 def _end(label: tuple[int, Row]) -> int:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 PATIENCE = 4  # so many blocks that do not fit, one after the other, and no more are tried
 
@@ -12,8 +13,9 @@ def gap_width(count: int) -> int:
     return len(gap_text(count))
 
 
-def gap_text(count: int) -> str:
-    return f" … {count:,} blocks … " if count > 1 else " … 1 block … "
+def gap_text(count: int, noun: str = "block") -> str:
+    """`noun` has as many letters as `block`."""
+    return f" … {count:,} {noun}s … " if count > 1 else f" … 1 {noun} … "
 
 
 def pieces(shown: Iterable[int], count: int) -> Iterator[int | range]:
@@ -66,3 +68,11 @@ def by_interest(count: int, landmarks: Sequence[int], change: int) -> Iterator[i
         if 0 <= index < count and index not in seen:
             seen.add(index)
             yield index
+
+
+@lru_cache(maxsize=256)
+def fold_by_interest(
+    widths: tuple[int, ...], room: int, landmarks: tuple[int, ...], change: int
+) -> tuple[int | range, ...]:
+    """`fold`, those wanted first `by_interest`."""
+    return tuple(fold(widths, room, by_interest(len(widths), landmarks, change)))

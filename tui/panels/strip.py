@@ -30,7 +30,8 @@ The whole run from left to right, a sign for each stretch of it: what is rare in
 common, so no eviction and no preemption is lost. The reversed cell is where you are; what lies ahead is fainter. `■`
 is where a breakpoint stops (`{add_breakpoint}` sets one, `{resume}` goes on to it).
 
-**Click** it or **drag** along it to go there. With the keyboard: `left` and `right` move a cursor, `enter` goes there.
+**Click** it or **drag** along it to go there. With the keyboard: `down` shows a cursor, `left`
+and `right` then move it, `enter` goes there.
 """
     BINDINGS: ClassVar = [*SIDEWAYS, Binding("enter", "go", "Go there", show=False)]
     DEFAULT_CSS = """
@@ -77,7 +78,7 @@ is where a breakpoint stops (`{add_breakpoint}` sets one, `{resume}` goes on to 
             glyph = cell.glyph
             if self._stops_in(cell):
                 glyph, style = BREAKPOINT, "preempted strong"
-            if self.has_focus and index == self.cursor:
+            if self.pointing and index == self.cursor:
                 glyph, style = "▼", "focus strong cursor"
             elif index == here:
                 style = ("preempted" if glyph == BREAKPOINT else "focus") + " strong cursor"

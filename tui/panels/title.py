@@ -27,7 +27,7 @@ class Title(Panel, can_focus=False):
         speed = f"{FRACTIONS.get(player.speed) or 2**player.speed}×"
         end = f"{where}   {'▶' if player.playing else '‖'} {speed}"
         line = Line(width).add("minicache", "focus strong").add("  ")
-        about, name = self.label or player.facts(), player.title
+        about, name = (player.title, self.label) if self.label else (player.facts(), player.title)
         room = width - line.end - width_of(end) - 3
         if room > width_of(about) + 30:
             line.add(name, "text strong", width=room - width_of(about) - 2).add("  ").add(about, "quiet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -29,7 +29,17 @@ class Ask(ModalScreen[T], Generic[T]):
     """
 
     app: MinicacheApp
-    BINDINGS = [Binding("escape", "leave", "Leave")]  # noqa: RUF012 (Textual's type)
+    HELP = """\
+# A line to type
+
+`enter` takes the line, `escape` leaves all as it is; what is wrong with a line is said below it. The run waits
+meanwhile.
+
+A **prompt** is text, or parts with `|` between them, each of which takes one space on either side: all other spaces
+belong to the text. `[tools 64]` is a part that has a name and so many tokens, `[answer of r1]` what a request
+generated. A backslash makes the character behind it a plain one, and `\\n` is the end of a line.
+"""
+    BINDINGS: ClassVar = [Binding("escape", "leave", "Leave"), Binding("f1", "help", "Help")]
 
     def __init__(
         self,
@@ -45,11 +55,21 @@ class Ask(ModalScreen[T], Generic[T]):
         self._title, self._hint, self._read, self._line = title, hint, read, line
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog", can_focus=False):
+        with VerticalScroll(classes="dialog", can_focus=False) as dialog:
+            dialog.border_subtitle = self.app.plain("enter takes it · esc leaves · f1 help")
             yield Static(self.app.plain(self._title), classes="dialog-title", markup=False)
             yield Static(self.app.plain(self._hint), classes="dialog-hint", markup=False)
             yield Input(self._line, select_on_focus=not self._edit, suggester=self._suggester)
             yield Static("", classes="dialog-error", markup=False)
+
+    def on_mount(self) -> None:
+        if self._edit:  # its end is seen, where the cursor is
+            self.call_after_refresh(self._show_end)
+
+    def _show_end(self) -> None:
+        field = self.query_one(Input)
+        field.cursor_position = 0
+        field.cursor_position = len(field.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -64,6 +84,9 @@ class Ask(ModalScreen[T], Generic[T]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.query_one(".dialog-error", Static).update("")
+
+    def action_help(self) -> None:
+        self.app.open_help()
 
     def action_leave(self) -> None:
         self.dismiss(None)

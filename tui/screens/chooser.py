@@ -21,8 +21,10 @@ from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.scenario import GROUPS, Scenario
 from minicache.sim.timeline import Timeline
 
+from ..comparison import Comparison
 from ..model.strip import StripMap
 from ..panels.line import ascii_only, cut, printable
+from ..player import Player
 from ..sources import open_run
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ STRIP_WIDTH = 24
 TITLE_WIDTHS = (46, 60)  # columns of a title beside its strip, at least and at most
 BESIDE = 3  # columns: the indent, and a scrollbar
 FIRST = "timestamp-top"  # with which to begin
+LOADING = 600  # seconds, at most, that a note about it stays
+CAPTION = "▾ arrives  ◆ hit  ▲ computed  ✕ evicted  ! preempted  ✓ done"  # the signs of the strips that say most
 CACHES = {"hash": "hash chain", "radix": "radix tree"}
 
 
@@ -47,9 +51,9 @@ class Chooser(Screen[None]):
     HELP = """\
 # Choose a run
 
-`up` and `down` choose, `enter` opens, `r` opens it over the other cache; `space` reads on in a description that is
-longer than its frame. Then `{forward}` goes forward, from one
-thing that happens to the next.
+`up` and `down` choose, `enter` opens; `r` opens it over the other cache, where it is about both; `space` reads on in a
+description that is longer than its frame. Then `{forward}` goes forward, from one thing that happens to the next. A run
+that you left opens where it was.
 """
     BINDINGS: ClassVar = [
         Binding("enter", "open", "open", id="open"),
@@ -68,6 +72,7 @@ thing that happens to the next.
         &.-wide #body { layout: horizontal; }
         OptionList, OptionList:focus {
             border: round $mc-focus; background: $background; background-tint: transparent; padding: 0 1;
+            border-subtitle-color: $mc-quiet; border-subtitle-style: none;
             scrollbar-size-vertical: 1; scrollbar-color: $mc-line; scrollbar-background: $background;
             scrollbar-color-hover: $mc-quiet; scrollbar-background-hover: $background;
             & > .option-list--option-highlighted { background: $mc-used-tint; color: $mc-text; text-style: bold; }
@@ -88,6 +93,7 @@ thing that happens to the next.
     def __init__(self) -> None:
         super().__init__()
         self._strips: dict[str, Content] = {}
+        self._told = ""  # the id of what is highlighted
         found = map(find_scenario, scenario_names())
         self._scenarios = {
             s.name: s for s in sorted(found, key=lambda s: (GROUPS.index(s.group), s.name != FIRST, s.name))
@@ -104,12 +110,24 @@ thing that happens to the next.
 
     def on_mount(self) -> None:
         options = self.query_one(OptionList)
-        options.highlighted = 1
+        left = self._left()
+        options.highlighted = options.get_option_index(left[0]) if left else 1
         options.focus()
         self.set_class(self.app.ascii, "-ascii")
         self.watch(self.query_one("#about"), "scroll_y", self._entitle, init=False)
         self.watch(self.query_one("#about"), "virtual_size", self._entitle, init=False)
         self.call_after_refresh(self._draw_strips)
+
+    def on_screen_resume(self) -> None:
+        options = self.query_one(OptionList)
+        if options.highlighted is not None:
+            self._tell(options.highlighted)
+
+    def _left(self) -> tuple[str, Player | Comparison] | None:
+        """The scenario of the run that was left last, if it is one of these, and the run where it was."""
+        run = self.app.left
+        scenario = None if run is None else (run.left if isinstance(run, Comparison) else run).timeline.scenario
+        return (scenario.name, run) if run and scenario and scenario.name in self._scenarios else None
 
     def on_resize(self, event: Resize) -> None:
         if self._strips:
@@ -119,7 +137,7 @@ thing that happens to the next.
         """A line each; the strips where there is room for them."""
         least, most = TITLE_WIDTHS
         room = self.query_one(OptionList).size.width - BESIDE if self._strips else least
-        strips = self._strips if room >= least + STRIP_WIDTH else {}
+        strips = self._strips if self._fit(room) else {}
         width = max(8, min(room - STRIP_WIDTH if strips else room, most))
         for group, members in groupby(self._scenarios.values(), key=lambda scenario: scenario.group):
             yield Option(Content.styled(group, "bold $mc-quiet"), disabled=True)
@@ -131,6 +149,10 @@ thing that happens to the next.
         for model in ENGINES:
             yield Option(Content.styled(f"  {model}: type a prompt, watch it served", "$mc-text"), id=f"engine {model}")
 
+    def _fit(self, room: int) -> bool:
+        """Whether there is room for the strips beside the titles."""
+        return room >= TITLE_WIDTHS[0] + STRIP_WIDTH
+
     def _draw_strips(self) -> None:
         """The runs take a few milliseconds each: made when the screen stands."""
         self._strips = {name: self._strip(scenario) for name, scenario in self._scenarios.items()}
@@ -139,6 +161,7 @@ thing that happens to the next.
     def _redraw(self) -> None:
         options = self.query_one(OptionList)
         highlighted = options.highlighted
+        options.border_subtitle = self.app.plain(CAPTION) if self._fit(options.size.width - BESIDE) else ""
         new = list(self._options())
         options.clear_options()
         options.add_options(new)
@@ -151,15 +174,21 @@ thing that happens to the next.
         return Content.assemble(*pieces)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        title, story = self._about(event.option_id or "")
-        about, options = self.query_one("#about"), event.option_list
+        self._tell(event.option_index)
+        options, above = event.option_list, event.option_index - 1
+        if options.get_option_at_index(above).disabled and options.scroll_y > above:
+            options.scroll_to(y=above, animate=False, force=True)  # the first of a group shows the group's name too
+
+    def _tell(self, index: int) -> None:
+        """What there is to say of an option."""
+        self._told = self.query_one(OptionList).get_option_at_index(index).id or ""
+        title, story = self._about(self._told)
+        about = self.query_one("#about")
         about.border_title = Content(self.app.plain(title))
         about.scroll_home(animate=False, force=True)
         self.query_one("#story", Static).update(self.app.plain(story))
-        above = event.option_index - 1
-        if options.get_option_at_index(above).disabled and options.scroll_y > above:
-            options.scroll_to(y=above, animate=False, force=True)  # the first of a group shows the group's name too
         self._entitle()
+        self.refresh_bindings()
 
     def _about(self, id: str) -> tuple[str, str]:
         """The title, and what there is to say."""
@@ -170,7 +199,9 @@ thing that happens to the next.
         caches = " or ".join(CACHES[kind] for kind in scenario.kinds)
         story = " ".join(printable(scenario.story.replace("\n", " ")).split())
         shell = f"Over the {caches}. From a shell: minicache tui {scenario.name}"
-        return printable(scenario.title), f"{story}\n\n{shell}"
+        left = self._left()
+        back = f"You left it at step {left[1].step_now:,}: enter goes back there.\n\n" if left and left[0] == id else ""
+        return printable(scenario.title), f"{back}{story}\n\n{shell}"
 
     def _entitle(self) -> None:
         """How much of the description is below its frame."""
@@ -191,6 +222,12 @@ thing that happens to the next.
     def action_open(self) -> None:
         self.query_one(OptionList).action_select()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Another cache is offered where the scenario is about both."""
+        if action == "open_other":
+            return self._told in self._scenarios and len(self._scenarios[self._told].kinds) > 1
+        return super().check_action(action, parameters)
+
     def action_open_other(self) -> None:
         options = self.query_one(OptionList)
         if options.highlighted is not None:
@@ -200,12 +237,13 @@ thing that happens to the next.
         if id.startswith("engine "):
             self._load(id.removeprefix("engine "))
             return
-        scenario = self._scenarios[id]
-        kind = scenario.kinds[0]
-        if other:
-            kind = "radix" if kind == "hash" else "hash"
+        left = self._left()
+        if left and left[0] == id and not other:
+            self.app.open_stage(left[1])
+            return
+        kind = self._scenarios[id].kinds[1 if other else 0]
         try:
-            self.app.open_stage(open_run(scenario.name, kind))
+            self.app.open_stage(open_run(id, kind))
         except MinicacheError as error:
             self.notify(str(error), severity="error", markup=False)
 
@@ -213,15 +251,17 @@ thing that happens to the next.
     def _load(self, model: str) -> None:
         from ..live import LiveEngine
 
-        self.app.call_from_thread(self.notify, f"Loading {model} …", markup=False)
+        self.app.call_from_thread(self.notify, f"Loading {model} …", markup=False, timeout=LOADING)
         try:
             live = LiveEngine(model)
         except (MinicacheError, ModuleNotFoundError) as error:
+            self.app.call_from_thread(self.app.clear_notifications)
             self.app.call_from_thread(self.notify, _sentence(error), severity="error", markup=False)
         else:
             self.app.call_from_thread(self._opened, live)
 
     def _opened(self, live: LiveEngine) -> None:
+        self.app.clear_notifications()
         self.app.open_stage(live.player, live)
 
     def action_help(self) -> None:

@@ -83,7 +83,8 @@ async def breakpoints(stage: Stage) -> None:
             stage.sync()
             return
     hint = (
-        "kind=…, request=ID, block=7, hash=9c1f or hit_rate<0.5; several with spaces between must all hold. "
+        "A kind of event (evict), request=ID, block=7, hash=9c1f or hit_rate<0.5; several with spaces between must "
+        "all hold. "
         f"Kinds of events in this run: {', '.join(kinds_of(player.timeline)) or 'none yet'}."
     )
     asked = Ask(

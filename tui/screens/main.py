@@ -32,6 +32,7 @@ from ..panels.meters import Meters
 from ..panels.panel import Panel
 from ..panels.parting import PartingLine
 from ..panels.pool import Pool
+from ..panels.rates import Rates
 from ..panels.requests import Requests
 from ..panels.ribbon import Ribbon
 from ..panels.strip import Strip
@@ -54,8 +55,9 @@ A run of an engine, one event after the other. `{forward}` goes forward to the n
 back; **Explain** says in whole sentences what happened and why. `{play}` plays. A **step** is the scheduler's: it
 computes something for several requests at once, and much happens in it.
 
-`tab` goes from panel to panel; this help is then about the one with the focus. In a panel the arrow keys move,
-`enter` explains what is under the cursor, `{leave}` lets go. `1` to `4` show the pool, the requests, the hash chain or
+`tab` goes from panel to panel; this help is then about the one with the focus. In a panel `up` and `down` move,
+and once there is a cursor that can go sideways `left` and `right` too; until then these still step. `enter` explains
+what is under the cursor, `{leave}` lets go. `1` to `4` show the pool, the requests, the hash chain or
 radix tree, and the eviction order.
 """
     BINDINGS: ClassVar = [
@@ -113,7 +115,10 @@ radix tree, and the eviction order.
         .side > .pool { height: 1fr; }
         .side > .ribbon { height: 5; }
         .side > .explain { height: 10; }
-        &.-short .side > .explain { height: 6; }
+        &.-short .side > .explain { height: 36%; }
+        #rates { display: none; }
+        &.-narrow #rates { display: block; }
+        &.-narrow .side > .meters { display: none; }
         &.-short .side > .ribbon { height: 4; }
         &.-narrow #right { display: none; }
         &.-narrow.-other #right { display: block; }
@@ -125,6 +130,8 @@ radix tree, and the eviction order.
         super().__init__()
         self._playable = playable
         self._drawn: tuple[tuple[Player, int, int], ...] = ()  # player, version and place, as they were drawn last
+        self._panels: list[Panel] = []
+        self._tabs_named = False
         self.motion = Motion(self, self._on_frame)
         self.tab = 1
 
@@ -146,10 +153,15 @@ radix tree, and the eviction order.
         return (playable.left, playable.right) if isinstance(playable, Comparison) else (playable,)
 
     def compose(self) -> ComposeResult:
-        if isinstance(self._playable, Comparison):
-            yield from self._compose_comparison(self._playable)
+        playable, self._panels = self._playable, []
+        if isinstance(playable, Comparison):
+            widgets = self._compose_comparison(playable)
         else:
-            yield from self._compose_player(self._playable)
+            widgets = self._compose_player(playable)
+        for widget in widgets:
+            if isinstance(widget, Panel):
+                self._panels.append(widget)
+            yield widget
 
     def _compose_player(self, player: Player) -> ComposeResult:
         yield Title(player, id="title")
@@ -167,7 +179,7 @@ radix tree, and the eviction order.
 
     def _compose_comparison(self, comparison: Comparison) -> ComposeResult:
         title = Title(comparison.left, id="title")
-        title.label = " ◀ ▶ ".join(comparison.labels)
+        title.label = "Compare: " + " ◀ ▶ ".join(comparison.labels)
         yield title
         with Horizontal(id="sides"):
             sides = (("left", comparison.left), ("right", comparison.right))
@@ -179,6 +191,7 @@ radix tree, and the eviction order.
                     yield Ribbon(player, classes="ribbon")
                     yield Explain(player, classes="explain")
                     yield Meters(player, classes="meters")
+        yield Rates(comparison, id="rates")
         yield PartingLine(comparison, id="parting")
         yield Strip(comparison.left, id="strip")
         with Horizontal(id="status"):
@@ -202,13 +215,16 @@ radix tree, and the eviction order.
         elif changed:
             self.motion.finish()
         self._name_tabs()
-        for panel in self.query(Panel):
+        for panel in self._panels:
             panel.moving = self.motion.progress
             panel.sync()
 
     def _name_tabs(self) -> None:
         """Where panels stand one behind the other, their titles say which others there are."""
         folded = self.has_class("-narrow") or self.has_class("-short")
+        if not folded and not self._tabs_named:
+            return
+        self._tabs_named = folded
         third = "tree" if self.query(Tree) else "chain"
         names = ("pool", "requests", third, "order")
         for panel in self.query("#top > Panel").results(Panel):
@@ -220,7 +236,7 @@ radix tree, and the eviction order.
         return SHARE_OF_BEAT * BEAT_SECONDS / 2**player.speed if player.playing else SECONDS
 
     def _on_frame(self) -> None:
-        for panel in self.query(Panel):
+        for panel in self._panels:
             panel.moving = self.motion.progress
             if panel.region and panel.in_motion:
                 panel.redraw()

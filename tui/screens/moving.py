@@ -15,6 +15,7 @@ from .main import MainScreen
 if TYPE_CHECKING:
     from ..app import MinicacheApp
 
+READ = 8  # seconds to read what went wrong, unless a key is pressed before
 FRAME = 1 / 30  # seconds between two looks at the clock while it plays
 BEGINNING, END = "This is the beginning.", "This is the end."
 
@@ -39,10 +40,10 @@ class Moving(MainScreen):
         return self.players[0]
 
     def say(self, words: str) -> None:
-        self.notify(words, timeout=3, markup=False)
+        self.notify(words, markup=False)
 
     def say_error(self, error: MinicacheError) -> None:
-        self.notify(str(error), severity="error", markup=False)
+        self.notify(str(error), severity="error", timeout=READ, markup=False)
 
     def after_move(self, moved: bool, otherwise: str) -> None:
         """Draw after a move; where nothing moved, say why."""

@@ -11,7 +11,7 @@ from textual.binding import Binding
 from minicache.core.errors import MinicacheError
 
 from ..comparison import Comparison
-from ..keys import bindings
+from ..keys import bindings, key_of
 from ..panels.pool import Pool
 from ..player import NOTHING, Player
 from . import dialogs, what_if
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..app import MinicacheApp
     from ..live import LiveEngine
 
+SIDES = Binding.Group("sides")
 LOOK = 1 / 20  # seconds between two looks at a live engine
 
 
@@ -47,6 +48,12 @@ class Stage(Moving):
 
     def on_screen_resume(self) -> None:
         self.call_after_refresh(self.sync)
+
+    def on_screen_suspend(self) -> None:
+        """Nothing plays on behind a dialog, the help or another run."""
+        if self.playable.playing:
+            self.pause()
+            self.sync()
 
     def _poll(self) -> None:
         if self.live is None:
@@ -79,27 +86,18 @@ class Stage(Moving):
         self._ask(dialogs.breakpoints)
 
     def action_fork(self) -> None:
-        self.pause()
         self._ask(what_if.fork)
 
     def action_inject(self) -> None:
-        self.pause()
         self._ask(what_if.inject if self.live is None else what_if.prompt)
 
     def action_compare(self) -> None:
-        self.pause()
-        if isinstance(self.playable, Comparison):
-            self.say("These are two already: escape leaves the comparison.")
-        else:
-            self._ask(what_if.compare)
+        self._ask(what_if.compare)
 
     # Looking
 
     def action_show_tab(self, number: int) -> None:
-        if isinstance(self.playable, Comparison):
-            self.show_side(number)
-        else:
-            self.show_tab(number)
+        self.show_tab(number)
 
     def action_zoom(self) -> None:
         """Every pool that is seen; one that stands behind another panel comes to the front."""
@@ -131,3 +129,36 @@ class Stage(Moving):
 
     def action_quit(self) -> None:
         self.app.exit()
+
+
+class StageOfTwo(Stage):
+    """Two runs in lock-step: `1` and `2` show either side where there is no room for both."""
+
+    HELP = """\
+# Two runs in lock-step
+
+The same requests on both sides, and neither is ever a **step** of the scheduler ahead of the other. `{forward}` goes
+forward in both to the next thing that happens in one of them, `{back}` goes back, `{play}` plays. In a narrow terminal
+`1` shows the left side and `2` the right one; the line of **hit rates** has both. Below it stands where the two first
+treat a request differently, and how much each finds in all. `{leave}` leaves the comparison.
+"""
+    BINDINGS: ClassVar = [
+        *bindings(hidden=("fork",)),
+        Binding("1", "show_side(1)", "sides", group=SIDES),
+        Binding("2", "show_side(2)", "sides", group=SIDES),
+    ]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where both sides are seen, there is none to show; and there are no panels behind others."""
+        if action in ("show_side", "show_tab"):
+            return action == "show_side" and self.has_class("-narrow")
+        return super().check_action(action, parameters)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.refresh_bindings)
+
+    def action_show_side(self, number: int) -> None:
+        self.show_side(number)
+
+    def action_compare(self) -> None:
+        self.say(f"These are two already: {key_of(self.app, 'leave')} leaves the comparison.")

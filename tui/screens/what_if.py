@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..changes import ASKS, between, forked, injected, injection_defaults, outcome, read_policy
+from ..changes import between, forked, injected, injection_defaults, offers, outcome, read_policy
 from ..comparison import Comparison
 from ..player import Player
 from .ask import Ask
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 async def fork(stage: Stage) -> None:
     """The same run with something changed."""
     player = stage.player
+    offered = offers(player)
     menu = Menu(
         "What if?",
-        f"The run is made again, and goes on {between(player)} with what you change. This one stays as it is.",
-        [(ask.title, ask.hint) for ask in ASKS],
+        f"A fork is this run with one thing different. It parts {between(player)}, if nothing else is said.",
+        [(ask.title, words) for ask, words in offered],
     )
     chosen = await stage.app.push_screen_wait(menu)
     if chosen is None:
         return
-    ask = ASKS[chosen]
+    ask, _ = offered[chosen]
     line = ask.suggest(player.timeline, player.place)
     if line is None:
         branch: Player | None = forked(player, ask, "")
@@ -34,9 +35,7 @@ async def fork(stage: Stage) -> None:
         dialog = Ask(ask.title, ask.hint, lambda text: forked(player, ask, text), line, edit=ask.edit)
         branch = await stage.app.push_screen_wait(dialog)
     if branch is not None:
-        changes = branch.timeline.changes
-        what = changes[-1][1].describe() if changes else "nothing is different"
-        stage.app.open_fork(branch, f"A fork: {what}.")
+        stage.app.open_fork(branch)
 
 
 async def inject(stage: Stage) -> None:
@@ -44,14 +43,14 @@ async def inject(stage: Stage) -> None:
     player = stage.player
     id, prompt, max_tokens = injection_defaults(player.timeline, player.place)
     hint = (
-        f"It comes in {between(player)}, in a fork. Write ID (TOKENS TO GENERATE): PROMPT. A prompt is text, or parts "
-        "with | between, [name COUNT] for a text of that length."
+        f"It comes in {between(player)}, in a fork. Write a prompt, or ID (TOKENS TO GENERATE): PROMPT. It is text, or "
+        "parts with | between, which takes the space on either side of it; [name COUNT] is a text of that length."
     )
     line = f"{id} ({max_tokens}): {prompt}"
     asked = Ask("A request of your own", hint, lambda line: injected(player, line), line, edit=True)
     branch = await stage.app.push_screen_wait(asked)
     if branch is not None:
-        stage.app.open_fork(branch, f"A fork: {outcome(branch)}", seconds=8)
+        stage.app.open_fork(branch, outcome(branch))
 
 
 async def prompt(stage: Stage) -> None:
@@ -60,7 +59,7 @@ async def prompt(stage: Stage) -> None:
     assert live is not None
     id = await stage.app.push_screen_wait(Ask("A prompt for the engine", "It is served at once.", live.submit))
     if id is not None:
-        live.player.end()
+        live.watch(id)
         stage.sync()
 
 
@@ -75,7 +74,7 @@ async def compare(stage: Stage) -> None:
     scenario = player.timeline.scenario
     if scenario is not None:
         choices.append(("The hash chain against the radix tree", "The same requests over vLLM's and SGLang's cache."))
-        made.append(lambda: Comparison.of_kinds(scenario))
+        made.append(lambda: Comparison.of_kinds(scenario, player.step_now))
     choices.append(("This policy against another one", "From the beginning on."))
     chosen = await stage.app.push_screen_wait(Menu("Compare", "Two runs in lock-step, on one clock.", choices))
     if chosen is None:
@@ -87,4 +86,4 @@ async def compare(stage: Stage) -> None:
         read: Callable[[str], Comparison] = lambda line: Comparison.of_policies(player, read_policy(line))  # noqa: E731
         comparison = await stage.app.push_screen_wait(Ask("Another policy", hint, read, "max_num_seqs=2"))
     if comparison is not None:
-        stage.app.open_comparison(comparison, narrow=stage.has_class("-narrow"))
+        stage.app.open_stage(comparison)

@@ -1,0 +1,272 @@
+"""What any lookup of a run found, and why no more: asked at any time, in any order.
+
+    a request    arrives . . . admitted . . . . preempted . . . . finished
+    its changes     |             |      |  |      |                 |        places, with its lengths after each
+    as of                                     ^ a place: the last change before it
+
+The run is read once. Of each request it is kept how long it was and how much of it was computed after each of its
+events, of each digest when it could be found; so the history is put together as it was at a lookup, which then finds
+the reason there.
+"""
+# ruff: noqa: N802 - a handler carries the name of its event type
+
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from minicache.core import events as ev
+from minicache.core.history import History, Known
+from minicache.core.losses import Loss
+from minicache.core.request import Namespace
+from minicache.core.views import ROOT
+from minicache.sim.finding import Finding, find
+from minicache.sim.loss_log import LossesAt, LossLog
+from minicache.sim.timeline import Timeline
+
+MAX_LOSSES = 256_000  # as many as a `History` remembers
+KEPT = 4096  # findings
+WAITING, RUNNING, OVER = range(3)
+
+
+def _numbers() -> "array[int]":
+    return array("q")
+
+
+@dataclass(slots=True, eq=False)
+class _Life:
+    """A request from an arrival on. After the change at `places[i]` it had `lengths[i]` tokens, of which `computed[i]`
+    had their KV; it was admitted last at `admitted[i]`, -1 is never."""
+
+    id: str
+    namespace: Namespace
+    tokens: "array[int]"  # all that it ever has
+    places: "array[int]" = field(default_factory=_numbers)
+    lengths: "array[int]" = field(default_factory=_numbers)
+    computed: "array[int]" = field(default_factory=_numbers)
+    admitted: "array[int]" = field(default_factory=_numbers)
+    states: bytearray = field(default_factory=bytearray)
+    _last: Known | None = None  # after the last change
+
+    def change(self, place: int, state: int | None = None, computed: int | None = None, admitted: bool = False) -> None:
+        """Note how it is after the event at `place`; None leaves it as it is."""
+        self.places.append(place)
+        self.lengths.append(len(self.tokens))
+        self.computed.append(self.computed[-1] if computed is None else computed)
+        self.admitted.append(place if admitted else self.admitted[-1])
+        self.states.append(self.states[-1] if state is None else state)
+        self._last = None
+
+    def known(self, at: int) -> Known:
+        """What a history knows after change `at`; -1 is the last."""
+        if at == -1 and self._last is not None:
+            return self._last
+        length = self.lengths[at]
+        tokens = self.tokens if length == len(self.tokens) else self.tokens[:length]
+        known = Known(tokens, self.namespace, self.computed[at], self.states[at] != OVER, self.admitted[at] >= 0)
+        if at == -1:
+            self._last = known
+        return known
+
+
+class _Reader(History):
+    """The history of one pool, without its requests. `changes` says of each digest where it became findable, lost,
+    findable again, …; `firsts` of each place where blocks were published which of its blocks the first of them is."""
+
+    def __init__(self, num_blocks: int, block_size: int, losses: LossLog, changes: "dict[bytes, array[int]]") -> None:
+        super().__init__(num_blocks, block_size, losses=losses)
+        self.log, self.changes = losses, changes
+        self.firsts: dict[int, int] = {}
+        for places in changes.values():  # nothing of the pool before can be found
+            if len(places) % 2:
+                places.append(losses.place)
+
+    def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
+        super().on_BlocksPublished(event)
+        self.firsts[self.log.place] = self.tables[event.request].index(event.blocks[0])
+        for block in event.blocks:
+            places = self.changes.setdefault(self.digests[block], array("q"))
+            if len(places) % 2 == 0:
+                places.append(self.log.place)
+
+    def _lose(self, blocks: tuple[int, ...], loss: Loss) -> None:
+        digests = [self.digests[block] for block in blocks]
+        super()._lose(blocks, loss)
+        for digest in digests:
+            if digest not in self._findable and len(self.changes[digest]) % 2:
+                self.changes[digest].append(self.log.place)
+
+
+class _HistoryAt(History):
+    """A history as it was at a place, of which only a lookup can be asked."""
+
+    def __init__(self, reader: _Reader, place: int, block_size: int) -> None:
+        super().__init__(1, block_size, losses=LossesAt(reader.log, place))
+        self._findable = _FindableAt(reader.changes, place)
+
+
+class _FindableAt(Counter[bytes]):
+    """The digests that could be found at a place."""
+
+    def __init__(self, changes: "dict[bytes, array[int]]", place: int) -> None:
+        super().__init__()
+        self.changes, self.place = changes, place
+
+    def __contains__(self, digest: object) -> bool:
+        places = self.changes.get(digest)  # type: ignore[call-overload]
+        return places is not None and bisect_right(places, self.place) % 2 == 1
+
+
+class Lookups:
+    """The lookups of a timeline, which may grow: `update` reads what is new."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.radix_from: int | None = None  # since this place it can be told that the cache is a tree
+        self._lives: list[_Life] = []  # in the order of arrival
+        self._arrivals = array("q")  # their places
+        self._latest: dict[str, _Life] = {}
+        self._reader = _Reader(
+            timeline.settings["num_blocks"], timeline.settings["block_size"], LossLog(MAX_LOSSES), {}
+        )
+        self._firsts: dict[int, int] = self._reader.firsts
+        self._handlers: dict[type[ev.Event], Callable[[Any], None] | None] = {}
+        self.num_read = 0
+        self._kept: dict[int, Finding] = {}
+
+    def update(self) -> None:
+        events, rebases = self.timeline.events, self.timeline.rebases
+        for place in range(self.num_read, len(events)):
+            self._reader.log.place = place
+            if place in rebases:
+                self._rebase(*rebases[place])
+            event = events[place]
+            note = _HANDLERS.get(type(event))
+            if note is not None:
+                note(self, place, event)
+            kind = type(event)
+            if kind not in self._handlers:
+                self._handlers[kind] = getattr(self._reader, f"on_{kind.__name__}") if kind in _OF_BLOCKS else None
+            handler = self._handlers[kind]
+            if handler is not None:
+                handler(event)
+        self.num_read = len(events)
+
+    def _rebase(self, num_blocks: int, block_size: int) -> None:
+        """The pool is another one from here on, and nothing is in it."""
+        self._reader.log.clear()
+        self._reader = _Reader(num_blocks, block_size, self._reader.log, self._reader.changes)
+        self._reader.firsts = self._firsts
+        self._handlers.clear()
+        for life in self._latest.values():
+            if life.computed[-1]:
+                life.change(self._reader.log.place, computed=0)
+
+    # Reading
+
+    def on_RequestArrived(self, place: int, event: ev.RequestArrived) -> None:
+        life = _Life(event.request, event.namespace, array("Q", event.tokens))
+        life.places.append(place)
+        life.lengths.append(len(event.tokens))
+        life.computed.append(0)
+        life.admitted.append(-1)
+        life.states.append(WAITING)
+        self._lives.append(life)
+        self._arrivals.append(place)
+        self._latest[event.request] = life
+
+    def on_TokensSampled(self, place: int, event: ev.TokensSampled) -> None:
+        life = self._latest[event.request]
+        life.tokens.extend(event.tokens)
+        life.change(place)
+
+    def on_RequestAdmitted(self, place: int, event: ev.RequestAdmitted) -> None:
+        self._latest[event.request].change(place, RUNNING, event.num_cached_tokens, admitted=True)
+
+    def on_TokensComputed(self, place: int, event: ev.TokensComputed) -> None:
+        self._latest[event.request].change(place, computed=event.start + event.num_tokens)
+
+    def on_RequestPreempted(self, place: int, event: ev.RequestPreempted) -> None:
+        self._latest[event.request].change(place, WAITING, 0)
+
+    def on_RequestFinished(self, place: int, event: ev.RequestFinished | ev.RequestAborted) -> None:
+        self._latest[event.request].change(place, OVER)
+
+    def on_PrefixMatched(self, place: int, event: ev.PrefixMatched) -> None:
+        if self.radix_from is None and event.tick > 0:
+            self.radix_from = place
+
+    # Asking
+
+    def finding(self, place: int) -> Finding:
+        """What the lookup at `place` found, and why no more."""
+        found = self._kept.get(place)
+        if found is None:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            found = self._kept[place] = self._find(place)
+        return found
+
+    def _find(self, place: int) -> Finding:
+        event = self.timeline.events[place]
+        assert isinstance(event, ev.PrefixMatched)
+        history = _HistoryAt(self._reader, place, self._block_size(place))
+        waiting, running = set(), []
+        for life in self._known(place, event.request):
+            at = -1 if life.places[-1] <= place else bisect_right(life.places, place) - 1
+            history.known[life.id] = life.known(at)
+            state = life.states[at]
+            if state == WAITING:
+                waiting.add(life.id)
+            elif state == RUNNING:
+                running.append((life.admitted[at], life.id))
+        history.apply(replace(event, node=ROOT))  # it has no nodes
+        return find(event.request, history, waiting, [id for _, id in sorted(running)])
+
+    def _known(self, place: int, request: str) -> list[_Life]:
+        """The requests that a history remembers at `place`, and the one that looks up last if it has forgotten it."""
+        lives: dict[str, _Life] = {}
+        number = bisect_right(self._arrivals, place)
+        while number and len(lives) < self._reader.max_requests:
+            number -= 1
+            lives.setdefault(self._lives[number].id, self._lives[number])
+        known = list(reversed(lives.values()))
+        if request not in lives:
+            known.append(next(life for life in reversed(self._lives[:number]) if life.id == request))
+        return known
+
+    def _block_size(self, place: int) -> int:
+        changed = max((at for at in self.timeline.rebases if at <= place), default=None)
+        size: int = self.timeline.settings["block_size"]
+        return size if changed is None else self.timeline.rebases[changed][1]
+
+    def first_published(self, place: int) -> int:
+        """Which of its publisher's blocks the first one is that the event at `place` published."""
+        return self._firsts[place]
+
+
+_HANDLERS: dict[type[ev.Event], Callable[[Lookups, int, Any], None]] = {
+    ev.RequestArrived: Lookups.on_RequestArrived,
+    ev.TokensSampled: Lookups.on_TokensSampled,
+    ev.RequestAdmitted: Lookups.on_RequestAdmitted,
+    ev.TokensComputed: Lookups.on_TokensComputed,
+    ev.RequestPreempted: Lookups.on_RequestPreempted,
+    ev.RequestFinished: Lookups.on_RequestFinished,
+    ev.RequestAborted: Lookups.on_RequestFinished,
+    ev.PrefixMatched: Lookups.on_PrefixMatched,
+}
+_OF_BLOCKS = {
+    ev.BlocksAdopted,
+    ev.BlocksAllocated,
+    ev.BlocksReleased,
+    ev.BlocksPublished,
+    ev.BlocksUnpublished,
+    ev.BlocksEvicted,
+    ev.CacheReset,
+    ev.NodeSplit,
+    ev.DuplicatesFreed,
+    ev.BlockTableRewritten,
+    ev.NodesEvicted,
+}
