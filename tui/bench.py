@@ -40,7 +40,8 @@ LIMITS = {  # milliseconds
     "back" + STATE: 2.0,
 }
 MEANINGS = """\
-step, back, seek   all but the drawing: the move, and what every panel reads of it
+step, back, seek   the view-model: the move, and all that the panels ask the player about it
+panels             what the panels make of that, and ask of Textual, before they draw
 lines              drawing what changed by it, as Textual asks for it; of a screen, everything, after a change of theme
 first sentences    the run is read once, for what its sentences need to know
 """

@@ -1,8 +1,10 @@
 """What the program costs beside Textual: the app without a terminal, at 160 × 48, and the time of what it does itself.
 
-player.step()  stage.sync()                        update: all of it but the drawing
-                   └ redraw  which lines differ    drawing
-(Textual)            render_line  those lines      drawing
+player.step()                                      view-model
+stage.sync()                                       panels
+    ├ player.ribbon(), player.chain() and so on    view-model
+    └ redraw  which lines differ                   lines
+(Textual)   render_line  those lines               lines
 """
 
 import asyncio
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .app import MinicacheApp
+from .model.rows import TreeModel
 from .panels.panel import Panel
 from .player import Player
 from .screens.stage import Stage
@@ -24,31 +27,54 @@ SIZE = (160, 48)
 SCREENS = 10  # so often the whole screen is drawn
 SHOWN = b"A timestamp at the top"  # what the first frame of `timestamp-top` says
 PATIENCE = 20.0  # seconds
+MODEL, PANELS, LINES = "", ": panels", ": lines"
 
 
 class Stopwatch:
-    """Seconds of processor time that the panels of a stage have been drawing."""
+    """Seconds of processor time by what was done: a view-model that a panel asks counts as the view-model."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.drawing = 0.0
+    def __init__(self, stage: Stage, player: Player) -> None:
+        self.spent = {MODEL: 0.0, PANELS: 0.0, LINES: 0.0}
+        self._doing, self._since = PANELS, time.process_time()
         for panel in stage.query(Panel):
             for name in ("redraw", "render_line"):
-                setattr(panel, name, self._timed(getattr(panel, name)))
+                setattr(panel, name, self._timed(LINES, getattr(panel, name)))
+        for name in dir(type(player)):
+            if not name.startswith("_") and callable(getattr(type(player), name)):
+                setattr(player, name, self._timed(MODEL, getattr(player, name)))
 
-    def _timed(self, draw: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*arguments: object) -> Any:
-            start = time.process_time()
+    def start(self) -> None:
+        self._do(PANELS)
+        self.spent = dict.fromkeys(self.spent, 0.0)
+
+    def read(self) -> dict[str, float]:
+        self._do(self._doing)
+        return dict(self.spent)
+
+    def _timed(self, what: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any, **options: Any) -> Any:
+            before = self._do(what)
             try:
-                return draw(*arguments)
+                found = call(*arguments, **options)
             finally:
-                self.drawing += time.process_time() - start
+                self._do(before)
+            if isinstance(found, TreeModel):  # its rows are made when they are asked for
+                found.rows.make = self._timed(MODEL, found.rows.make)
+            return found
 
         return timed
+
+    def _do(self, what: str) -> str:
+        """Go on with something else; returns what was done until now."""
+        now, before = time.process_time(), self._doing
+        self.spent[before] += now - self._since
+        self._doing, self._since = what, now
+        return before
 
 
 def draw_moves(player: Player, count: int, seeks: int) -> dict[str, list[float]]:
     """Step and go back `count` times from the middle of the run, seek to `seeks` places, draw whole screens. Returns
-    seconds of processor time of each: of the update, and of drawing."""
+    seconds of processor time of each: of the view-model, of the panels that read it, and of drawing lines."""
     player.start()  # where nothing is told yet
     app = MinicacheApp(player, reduced_motion=True, clock=lambda: 0.0)
     times: dict[str, list[float]] = {}
@@ -60,21 +86,22 @@ def draw_moves(player: Player, count: int, seeks: int) -> dict[str, list[float]]
             await pilot.pause()
             stage = app.screen
             assert isinstance(stage, Stage)
-            watch = Stopwatch(stage)
+            watch = Stopwatch(stage, player)
 
             async def measure(name: str, work: Callable[[], object], count: int) -> None:
-                updates, drawing = times.setdefault(name, []), times.setdefault(f"{name}: lines", [])
                 for _ in range(count):
-                    watch.drawing, start = 0.0, time.process_time()
+                    watch.start()
                     work()
                     stage.sync()
-                    updates.append(time.process_time() - start - watch.drawing)
+                    update = watch.read()
                     await pilot.pause()
-                    drawing.append(watch.drawing)
+                    for what, seconds in (update | {LINES: watch.read()[LINES]}).items():
+                        times.setdefault(name + what, []).append(seconds)
 
             await measure("first sentences", lambda: player.seek(middle), 1)
             await measure("step", player.step, count)
             player.seek(middle)
+            stage.sync()
             await measure("back", player.back, count)
             await measure("seek", lambda: player.seek(places.randint(0, last)), seeks)
             await measure("screen", app.action_toggle_theme, SCREENS)

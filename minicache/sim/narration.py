@@ -93,6 +93,7 @@ class Narration:
         if self.lookups.num_read < len(self.timeline):
             with no_collection():
                 self.lookups.update()
+                self.timeline.token_words.prepare()
 
     def view(self, place: int) -> EngineView:
         """The state after the event at `place`, before the pool becomes another one; valid until the next line is

@@ -119,6 +119,10 @@ class TokenWords:
                 places.setdefault(token, []).append((name, number))
         return places
 
+    def prepare(self) -> None:
+        """Look at the segments now, which the first sentence about a token would wait for."""
+        self._places  # noqa: B018
+
     def one(self, token: int, behind: Sequence[int] = ()) -> str:
         """A token as people read it: `"a"`, `token 3 of "rules"`. Of several places of segments at which it may stand,
         the tokens `behind` it tell which it is."""

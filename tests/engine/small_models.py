@@ -78,10 +78,12 @@ def run_chunks(
     """Logits `(len(tokens), V)` of one sequence computed in chunks of these sizes, over a shuffled block table."""
     num_blocks = -(-len(tokens) // block_size)
     table = (torch.randperm(num_blocks, generator=torch.Generator().manual_seed(5)) + 1).tolist()
-    kv_cache = KVCache(model.config, num_blocks + 1, block_size, model.dtype)
+    attention = attention_backend(backend)
+    store = getattr(attention, "store", None)
+    kv_cache = KVCache(model.config, num_blocks + 1, block_size, model.dtype, store=store)
     for layer in (*kv_cache.k, *kv_cache.v):
         layer.fill_(torch.nan)  # what was never written must never show
-    attention, start, rows = attention_backend(backend), 0, []
+    start, rows = 0, []
     for size in chunks:
         batch = Batch.build([(start, size, table)], block_size)
         hidden = model.forward(torch.tensor(tokens[start : start + size]), kv_cache, batch, attention)

@@ -74,7 +74,8 @@ def keys_and_values(
     exact: ExactModel, tokens: torch.Tensor, chunks: list[int], table: list[int], size: int
 ) -> list[torch.Tensor]:
     """What is cached for each position after computing `tokens` in these chunks, in every layer."""
-    kv_cache = KVCache(exact.config, max(table) + 1, size, exact.dtype)
+    store = getattr(exact.attention, "store", None)
+    kv_cache = KVCache(exact.config, max(table) + 1, size, exact.dtype, store=store)
     for layer in (*kv_cache.k, *kv_cache.v):
         layer.fill_(torch.nan)  # what was never written must never show
     start = 0

@@ -1,15 +1,18 @@
 """The benchmark of the terminal UI: it measures what it says, small."""
 
 import json
+import time
 
 import pytest
 from typer.testing import CliRunner
 
 from minicache.cli.bench import app as benches
 from minicache.sim.timeline import Timeline
-from minicache_tui import bench
+from minicache_tui import bench, bench_drawing
 from minicache_tui.bench import LIMITS, STATE, Row, TuiBench
 from minicache_tui.bench_drawing import SCREENS, draw_moves, first_frame
+from minicache_tui.model.tree import Tree
+from minicache_tui.panels.pool import Pool
 from minicache_tui.player import Player
 
 
@@ -28,14 +31,49 @@ def test_a_step_over_ten_thousand_blocks_stays_far_below_its_limit():
     assert all(row.median_ms < LIMITS[row.work] for row in rows)
 
 
-def test_update_and_drawing_are_told_apart_and_every_move_is_drawn():
+def test_model_panels_and_lines_are_told_apart_and_every_move_is_drawn():
     player = Player(Timeline.record(bench.workload(12), "radix"))
     times = draw_moves(player, 3, 2)
     counts = {"first sentences": 1, "step": 3, "back": 3, "seek": 2, "screen": SCREENS}
-    assert {work: len(seconds) for work, seconds in times.items() if ": lines" not in work} == counts
+    assert {work: len(seconds) for work, seconds in times.items() if ":" not in work} == counts
     for work, count in counts.items():
-        assert len(times[f"{work}: lines"]) == count
-        assert all(seconds > 0 for seconds in times[work] + times[f"{work}: lines"])
+        assert len(times[f"{work}: lines"]) == len(times[f"{work}: panels"]) == count
+        assert all(seconds > 0 for seconds in times[work] + times[f"{work}: lines"] + times[f"{work}: panels"])
+
+
+def test_what_a_panel_asks_the_player_counts_as_the_view_model():
+    """Slow rows of the tree, slow sentences and a slow panel are found in the figures where they belong."""
+    slow, slow_row = 0.04, 0.01
+
+    def delayed(call, seconds=slow):
+        def wait_and_call(*arguments):
+            until = time.process_time() + seconds
+            while time.process_time() < until:
+                pass
+            return call(*arguments)
+
+        return wait_and_call
+
+    def seconds(delay):
+        player = Player(Timeline.record(bench.workload(12), "radix"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bench_drawing, "SCREENS", 1)
+            delay(patch, player)
+            times = draw_moves(player, 2, 1)
+        return {what: min(times[f"step{what}"]) for what in ("", ": panels", ": lines")}
+
+    def slow_sentences(patch, player):
+        patch.setattr(player, "sentences", delayed(player.sentences))
+
+    def slow_rows(patch, player):
+        patch.setattr(Tree, "_row", delayed(Tree._row, slow_row))
+
+    def slow_panel(patch, player):
+        patch.setattr(Pool, "read", delayed(Pool.read))
+
+    assert [what for what, took in seconds(slow_sentences).items() if took >= slow] == [""]
+    assert seconds(slow_rows)[""] >= slow_row
+    assert [what for what, took in seconds(slow_panel).items() if took >= slow] == [": panels"]
 
 
 def test_the_first_frame_is_that_of_the_program():

@@ -85,7 +85,7 @@ class LazyRows(Sequence[TreeRow]):
 
     def __init__(self, keys: Sequence[Hashable] = (), make: Callable[[Any], TreeRow] = NO_ROW) -> None:
         self.keys = keys
-        self._make = make
+        self.make = make
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -96,8 +96,8 @@ class LazyRows(Sequence[TreeRow]):
     def __getitem__(self, index: slice) -> list[TreeRow]: ...
     def __getitem__(self, index: int | slice) -> TreeRow | list[TreeRow]:
         if isinstance(index, slice):
-            return [self._make(key) for key in self.keys[index]]
-        return self._make(self.keys[index])
+            return [self.make(key) for key in self.keys[index]]
+        return self.make(self.keys[index])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LazyRows) and list(self) == list(other)
