@@ -14,6 +14,7 @@ from minicache.sim.explainer import Account, Explained
 from minicache.sim.finding import Finding
 from minicache.sim.fork import Change
 from minicache.sim.narration import Narration
+from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 from minicache.sim.toml_table import suggestion
 
@@ -83,6 +84,7 @@ class Player(Moves):
         self._tree = Tree(self.texts, self._owner)
         self._queue = QueueBelt(self._chain.text)
         self._narration: Narration | None = None
+        self._summary: Summary | None = None
 
     # What it is
 
@@ -245,6 +247,14 @@ class Player(Moves):
         if self._narration is None:
             self._narration = Narration(self.timeline)
         return self._narration
+
+    @property
+    def summary(self) -> Summary:
+        """The figures of the whole run, up to what the timeline has by now."""
+        if self._summary is None:
+            self._summary = Summary.of(self.timeline)
+        self._summary.apply_all(self.timeline.events[self._summary.totals["events"] :])
+        return self._summary
 
     # What if, and more of the same
 

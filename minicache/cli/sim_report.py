@@ -54,19 +54,13 @@ def print_list(as_json: bool) -> None:
     stdout().print("\n`minicache sim run NAME` runs one; with --plain it tells every event.")
 
 
-def summary_of(timeline: Timeline) -> Summary:
-    summary = Summary(timeline.settings["block_size"], "modelled" if timeline.is_modelled else "measured")
-    summary.apply_all(timeline.events)
-    return summary
-
-
 def mismatches_of(timelines: Timelines) -> list[str]:
     """What is not as the scenario expects, of every run."""
     return [
         f"{kind}: {sentence}"
         for kind, timeline in timelines.items()
         if timeline.scenario is not None and kind in timeline.scenario.expect
-        for sentence in mismatches(timeline.scenario.expect[kind], summary_of(timeline))
+        for sentence in mismatches(timeline.scenario.expect[kind], Summary.of(timeline))
     ]
 
 
@@ -94,7 +88,7 @@ def print_json_of(timelines: Timelines, wrong: list[str]) -> None:
 
 
 def _run_json(kind: Kind, timeline: Timeline) -> dict[str, Any]:
-    summary = summary_of(timeline)
+    summary = Summary.of(timeline)
     return {
         "scenario": timeline.settings.get("scenario"),
         "cache": kind,
@@ -142,7 +136,7 @@ def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
 
 
 def _figures(timeline: Timeline) -> Iterator[str]:
-    summary = summary_of(timeline)
+    summary = Summary.of(timeline)
     totals = summary.totals
     yield (
         f"{plural(len(summary.requests), 'request')} with {summary.prompt_tokens:,} prompt tokens, of which "
@@ -192,8 +186,9 @@ def print_summary(timelines: Timelines) -> None:
             out.print("\n\n".join(title[:2]) + "\n" if title else "", end="\n" if title else "")
             head = [f"{scenario.caches[kind].describe()}.".capitalize()]
         out.print("\n".join(head), style="bold" if scenario else None)
-        _print_requests(timeline)
-        out.print(f"{_in_short(timeline)}\n")
+        summary = Summary.of(timeline)
+        _print_requests(timeline, summary)
+        out.print(f"{_in_short(timeline, summary)}\n")
     if len(timelines) == 2:
         out.print("\n".join(report(partings(dict(timelines)), limit=1)) + "\n")
         out.print(LOCK_STEP.strip())
@@ -206,11 +201,11 @@ def print_summary(timelines: Timelines) -> None:
     out.print("More:   --plain (every event and hit rate in words), --json (all figures)")
 
 
-def _print_requests(timeline: Timeline) -> None:
+def _print_requests(timeline: Timeline, summary: Summary) -> None:
     from rich.table import Table
 
     out = stdout()
-    requests = list(summary_of(timeline).requests.values())
+    requests = list(summary.requests.values())
     reasons = _reasons(timeline, [request.id for request in requests[:SHOWN]])
     columns = ["request", "tokens", "cached", "computed", "TTFT ms", "why no more"]
     preempted = any(request.preemptions for request in requests)
@@ -261,8 +256,7 @@ def _why_no_more(finding: Finding) -> str:
     return ENDS[found.reason].format(token=found.token or 0)
 
 
-def _in_short(timeline: Timeline) -> str:
-    summary = summary_of(timeline)
+def _in_short(timeline: Timeline, summary: Summary) -> str:
     totals = summary.totals
     counts = [(totals["evicted_blocks"], "evicted"), (totals["duplicates_freed"], "freed as duplicates")]
     blocks = "".join(f", {count:,} {what}" for count, what in counts if count)

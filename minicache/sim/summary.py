@@ -4,11 +4,14 @@
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from minicache.core import events as ev
 from minicache.core.hit_rate import DEFINITIONS, LastPrefillHitRate, Lookup, RecentHitRate
 from minicache.core.views import View
+
+if TYPE_CHECKING:
+    from minicache.sim.timeline import Timeline
 
 RECENT, LAST_PREFILL = "recent (vLLM)", "last prefill (SGLang)"
 RATES: dict[str, str] = {
@@ -71,6 +74,13 @@ class Summary(View):
         self._held: Counter[int] = Counter()  # block -> block tables that name it
         self._tables: dict[str, list[int]] = {}
         self._step = (0, 0, 0, 0)  # of this step: admissions, tokens looked up, found; prompt tokens computed
+
+    @classmethod
+    def of(cls, timeline: "Timeline") -> "Summary":
+        """Of all events that the timeline has."""
+        summary = cls(timeline.settings["block_size"], "modelled" if timeline.is_modelled else "measured")
+        summary.apply_all(timeline.events)
+        return summary
 
     def apply(self, event: ev.Event) -> None:
         if not self.totals["events"] and self.clock == "measured":

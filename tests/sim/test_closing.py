@@ -2,9 +2,9 @@
 
 import pytest
 
-from minicache.cli.sim_report import summary_of
 from minicache.sim.closing import closing_words
 from minicache.sim.library import find_scenario, scenario_names
+from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 
 
@@ -12,7 +12,8 @@ from minicache.sim.timeline import Timeline
 def test_the_last_sentence_says_what_the_summary_says(name):
     for kind in find_scenario(name).kinds:
         timeline = Timeline.record(find_scenario(name), kind)
-        summary, words = summary_of(timeline), closing_words(timeline)
+        summary = Summary.of(timeline)
+        words = closing_words(summary)
         totals = summary.totals
         assert words.startswith(f"In all: {len(summary.requests):,} request")
         assert f", and {summary.cached_tokens:,} of {summary.prompt_tokens:,} prompt tokens found" in words
@@ -22,4 +23,6 @@ def test_the_last_sentence_says_what_the_summary_says(name):
 
 
 def test_of_nothing_nothing_came():
-    assert closing_words(Timeline(9, 4)).startswith("In all: 0 requests, and 0 of 0 prompt tokens found in the cache")
+    assert closing_words(Summary.of(Timeline(9, 4))).startswith(
+        "In all: 0 requests, and 0 of 0 prompt tokens found in the cache"
+    )

@@ -14,6 +14,7 @@ from minicache.core.request import Request
 from minicache.core.views import EngineView
 from minicache.sim.library import find_scenario
 from minicache.sim.simulator import Simulator
+from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 from minicache_tui.cells import Cells
 from minicache_tui.model.belt import FEW, QueueBelt
@@ -283,3 +284,13 @@ def test_a_block_whose_parent_comes_and_goes_hangs_on_it_while_it_is_there():
     assert [row.key for row in orphaned if row.orphan] == [before[1].key]
     view.copies[first], view.hashes[block] = copies, first
     assert [row.key for row in rows_after({first})] == [row.key for row in before]
+
+
+def test_the_summary_of_a_growing_run_is_that_of_the_whole():
+    whole = Timeline.record(find_scenario("timestamp-top"), "hash")
+    growing = Timeline(whole.settings["num_blocks"], whole.settings["block_size"], whole.settings)
+    player = Player(growing)
+    for event in whole.events:
+        growing.add(event)
+        assert player.summary.totals["events"] == len(growing)
+    assert player.summary.to_json() == Summary.of(whole).to_json()
