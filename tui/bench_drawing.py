@@ -14,7 +14,8 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .app import MinicacheApp
@@ -60,6 +61,8 @@ class Stopwatch:
                 self._do(before)
             if isinstance(found, TreeModel):  # its rows are made when they are asked for
                 found.rows.make = self._timed(MODEL, found.rows.make)
+            if isinstance(found, Iterator):
+                return iter(self._timed(MODEL, partial(next, found, None)), None)
             return found
 
         return timed

@@ -7,7 +7,7 @@
 What is shown is a function of the place and of what is selected: however a place was reached, it looks the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained
@@ -203,13 +203,13 @@ class Player(Moves):
             return None
         return ribbon_of(request, self.place, self.view, self.index, self.texts, self._finding)
 
-    def belt(self, limit: int) -> list[BeltItem]:
-        """What will be handed out next, front first; at most `limit` items. Empty blocks go before a tree's leaves."""
-        items = self._queue.items(self.view, self.cells, limit)
+    def belt(self) -> Iterator[BeltItem]:
+        """What will be handed out next, front first; valid until the player moves. Empty blocks go before a tree's
+        leaves."""
+        yield from self._queue.items(self.view, self._state.lru)
         if self.timeline.kind == "radix":
             self._follow()
-            items += belt_of_tree(self._tree, self.view, self._strategy(), limit - len(items))
-        return items
+            yield from belt_of_tree(self._tree, self.view, self._strategy())
 
     def chain(self) -> ChainModel:
         self._follow()

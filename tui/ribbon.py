@@ -73,7 +73,7 @@ def ribbon_of(
             text.piece(start, end),
             _sign(known, start, end, hit, computed),
             table[start // view.block_size] if start // view.block_size < len(table) else None,
-            block_ranges(table[start // view.block_size : -(-end // view.block_size)], 2),
+            _held(table, start, end, view.block_size),
             _selection(request, start, table, view.block_size),
         )
         for number, (start, end) in enumerate(_pieces(len(known.tokens), view.block_size, borders))
@@ -101,6 +101,14 @@ def _sign(known: RequestView, start: int, end: int, hit: int, computed: int) -> 
     if start >= known.num_prompt_tokens:
         return Sign.GENERATED
     return Sign.COMPUTED if computed > start else None
+
+
+def _held(table: Sequence[int], start: int, end: int, size: int) -> str:
+    """The names of the blocks that hold the tokens `[start, end)`."""
+    first, behind = start // size, -(-end // size)
+    if first + 1 == behind:
+        return f"b{table[first]}" if first < len(table) else ""
+    return block_ranges(table[first:behind], 2)
 
 
 def _selection(request: str, start: int, table: Sequence[int], block_size: int) -> Selection:

@@ -164,18 +164,19 @@ class History(CacheView):
         start = known.match[0]
         end = start + self.block_size  # the block that was not found holds positions [start, end)
         nearest, shared, elsewhere = None, start - 1, None
+        at_shared = known.tokens[shared : shared + 1] if shared >= 0 else None
         for other, candidate in reversed(self.known.items()):
             if other == request:
                 continue
-            alike = candidate.namespace == known.namespace
-            if alike and shared >= 0 and candidate.tokens[shared : shared + 1] != known.tokens[shared : shared + 1]:
+            alike = candidate.namespace is known.namespace or candidate.namespace == known.namespace
+            if alike and at_shared is not None and candidate.tokens[shared : shared + 1] != at_shared:
                 continue  # it has no more in common than the nearest so far
             common = common_prefix(known.tokens, candidate.tokens)
             if not alike:
                 if common >= end and self._digest(known.tokens, candidate.namespace, end) in self._findable:
                     elsewhere = elsewhere or other
             elif common > shared and (candidate.admitted if common < end else self._might_have(candidate, end)):
-                nearest, shared = other, common
+                nearest, shared, at_shared = other, common, known.tokens[common : common + 1]
         loss = self.losses.of(self._digest(known.tokens, known.namespace, end))
         if loss is not None:
             return Diagnosis("evicted", nearest if shared >= end else None, loss=loss, elsewhere=elsewhere)

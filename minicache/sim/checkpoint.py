@@ -5,14 +5,16 @@ and a checkpoint remembers how long they were. What is left is packed into array
 """
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from minicache.core.block_pool import FreeQueue
 from minicache.core.events import Event
 from minicache.core.request import Namespace
-from minicache.core.views import CacheView, EngineView, NodeView, RequestView
+from minicache.core.views import EngineView, NodeView, RequestView
+
+PIECE = 300  # blocks or nodes that are put back at a time
 
 Packed = tuple[list[int], int, int, int, Namespace, str, int, int, int | None]
 
@@ -85,27 +87,40 @@ class Checkpoint:
 
     def restore(self) -> EngineView:
         """A view of its own, in that state."""
-        view = EngineView(self.num_blocks, self.block_size)
-        self.fill(view)
+        view = EngineView(1, self.block_size)
+        for _ in self.filling(view):
+            pass
         return view
 
-    def fill(self, view: EngineView) -> None:
-        """Put a new view into that state."""
-        self.fill_cache(view)
+    @property
+    def num_pieces(self) -> int:
+        """In about how many pieces `filling` does its work."""
+        return 1 + (len(self.free) + len(self.hashed) + len(self.nodes)) // PIECE
+
+    def filling(self, view: EngineView) -> Iterator[None]:
+        """Bring a new view of no blocks into that state, in pieces of about the same time, so that something else can
+        be done in between."""
+        view.num_blocks = self.num_blocks
         view.step = self.step
         view.requests = {id: _unpack(packed) for id, packed in self.requests.items()}
         view.waiting, view.running = list(self.waiting), list(self.running)
         view.ended = dict(self.ended_log[: self.num_ended])
-
-    def fill_cache(self, view: CacheView) -> None:
-        """Put the part of a new view that is about the cache into that state."""
-        view.free = FreeQueue(self.free)
         view.tables = {id: list(table) for id, table in self.tables.items()}
-        view.hashes = dict(zip(self.hashed, self.hashes, strict=True))
-        for block, hash in zip(self.hashed, self.hashes, strict=True):
-            view.copies.setdefault(hash, {})[block] = None
-        view.nodes = {id: NodeView(*fields) for id, fields in self.nodes.items()}
         view.locks = dict(self.locks)
+        yield
+        for start in range(0, len(self.free), PIECE):
+            view.free.append(self.free[start : start + PIECE])
+            yield
+        for start in range(0, len(self.hashed), PIECE):
+            found = zip(self.hashed[start : start + PIECE], self.hashes[start : start + PIECE], strict=True)
+            for block, hash in found:
+                view.hashes[block] = hash
+                view.copies.setdefault(hash, {})[block] = None
+            yield
+        nodes = iter(self.nodes.items())
+        while some := list(islice(nodes, PIECE)):
+            view.nodes.update((id, NodeView(*fields)) for id, fields in some)
+            yield
 
 
 def _pack(request: RequestView) -> Packed:

@@ -227,14 +227,17 @@ class Lookups:
 
     def _known(self, place: int, request: str) -> list[_Life]:
         """The requests that a history remembers at `place`, and the one that looks up last if it has forgotten it."""
-        lives: dict[str, _Life] = {}
-        number = bisect_right(self._arrivals, place)
-        while number and len(lives) < self._reader.max_requests:
-            number -= 1
-            lives.setdefault(self._lives[number].id, self._lives[number])
-        known = list(reversed(lives.values()))
-        if request not in lives:
-            known.append(next(life for life in reversed(self._lives[:number]) if life.id == request))
+        end, most = bisect_right(self._arrivals, place), self._reader.max_requests
+        known = self._lives[max(0, end - most) : end]
+        ids = {life.id for life in known}
+        if len(ids) < len(known):  # an id came again: its latest life counts, and there is room for others
+            latest: dict[str, _Life] = {}
+            for life in reversed(self._lives[:end]):
+                if len(latest) < most:
+                    latest.setdefault(life.id, life)
+            known, ids = list(reversed(latest.values())), set(latest)
+        if request not in ids:
+            known.append(next(life for life in reversed(self._lives[:end]) if life.id == request))
         return known
 
     def _block_size(self, place: int) -> int:

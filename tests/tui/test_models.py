@@ -1,7 +1,7 @@
 """Belt, trees, strip, meters and the search against caches and naive accounts."""
 
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby, islice
 
 import pytest
 from hypothesis import given
@@ -16,9 +16,9 @@ from minicache.sim.library import find_scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
-from minicache_tui.cells import Cells
 from minicache_tui.model.belt import FEW, QueueBelt
 from minicache_tui.model.chain import Chain
+from minicache_tui.model.lru import Lru
 from minicache_tui.model.rows import Selection
 from minicache_tui.player import Player
 from minicache_tui.signs import Sign
@@ -45,7 +45,7 @@ def test_the_belt_of_a_tree_is_the_order_in_which_it_evicts(strategy, steps):
     for name in ("radix-split-and-prune", "sglang-article"):
         sim, timeline = run_of_steps(name, "radix", steps, strategy)
         player = player_at(timeline, len(timeline) - 1)
-        nodes = [item.selection.id for item in player.belt(10_000) if item.selection.kind == "node"]
+        nodes = [item.selection.id for item in player.belt() if item.selection.kind == "node"]
         evicted = []
         while sim.cache.evict(1):  # one call each, so that the strategy decides anew every time
             evicted += timeline.events[-1].nodes
@@ -55,19 +55,27 @@ def test_the_belt_of_a_tree_is_the_order_in_which_it_evicts(strategy, steps):
 def test_a_node_becomes_a_leaf_later_on_the_belt():
     player = Player(TIMELINES["radix-split-and-prune, radix"])
     player.go_to_request("fourth")
-    items = [item for item in player.belt(100) if item.selection.kind == "node"]
+    items = [item for item in player.belt() if item.selection.kind == "node"]
     parents = {player.view.nodes[id].parent for id in player.view.nodes}
     assert {item.later for item in items} == {False, True}
     assert all(item.later == (item.selection.id in parents) for item in items)
+
+
+def first_blocks(belt, free):
+    """The first block of each item, if all items together are the free queue."""
+    starts = list(accumulate((item.num_blocks for item in belt), initial=0))
+    assert starts.pop() == len(free)
+    return [free[start] for start in starts]
 
 
 @pytest.mark.parametrize("steps", range(1, 6))
 def test_the_belt_of_a_free_queue_is_the_order_in_which_blocks_are_handed_out(steps):
     sim, timeline = run_of_steps("tail-first", "hash", steps)
     player = player_at(timeline, len(timeline) - 1)
-    belt = player.belt(100)
-    blocks = [block for item in belt for block in item.blocks]
-    findable = {item.blocks[0] for item in belt if item.sign is Sign.FINDABLE}
+    belt = list(player.belt())
+    blocks = list(player.view.free)
+    assert first_blocks(belt, blocks) == [item.selection.id for item in belt]
+    findable = {item.selection.id for item in belt if item.sign is Sign.FINDABLE}
     taker = Request("taker", [0], 1)
     assert sim.cache.allocate(taker, None, len(blocks) * sim.cache.block_size)
     assert list(taker.block_table) == blocks
@@ -77,9 +85,10 @@ def test_the_belt_of_a_free_queue_is_the_order_in_which_blocks_are_handed_out(st
 
 def test_many_empty_blocks_are_one_item():
     player = player_at(Timeline.record(find_scenario("timestamp-top")), 30)
-    belt = player.belt(20)
-    many = next(item for item in belt if item.count > 1)
-    assert (many.sign, many.label, len(many.blocks)) == (Sign.EMPTY, f"+{many.count}", many.count)
+    belt = list(islice(player.belt(), 20))
+    many = next(item for item in belt if item.num_blocks > 1)
+    assert (many.sign, many.label) == (Sign.EMPTY, f"+{many.num_blocks}")
+    assert FEW + many.num_blocks == player.cells.counts().empty
     assert any(item.sign is Sign.FINDABLE for item in belt)
 
 
@@ -239,10 +248,9 @@ def test_things_are_found_by_what_a_person_remembers():
 
 @given(
     runs=st.lists(st.tuples(st.booleans(), st.integers(1, 12)), min_size=1, max_size=8),
-    limit=st.integers(1, 20),
     held=st.integers(0, 3),
 )
-def test_the_belt_of_a_free_queue_begins_with_it_in_whatever_order_empty_blocks_stand(runs, limit, held):
+def test_the_belt_of_a_free_queue_is_it_in_whatever_order_empty_blocks_stand(runs, held):
     findable = [found for found, count in runs for _ in range(count)]
     view = EngineView(len(findable) + held + 1, 16)
     for block, found in enumerate(findable, 1):
@@ -252,13 +260,12 @@ def test_the_belt_of_a_free_queue_begins_with_it_in_whatever_order_empty_blocks_
     view.tables["r"] = list(range(len(findable) + 1, view.num_blocks))
     for block in view.tables["r"]:
         view.free.remove(block)
-    items = QueueBelt(bytes.hex).items(view, Cells(view), limit)
-    whole = QueueBelt(bytes.hex).items(view, Cells(view), 1000)
-    assert items == whole[:limit]
-    assert [block for item in whole for block in item.blocks] == list(view.free)
-    assert all(len(item.blocks) == item.count for item in whole)
+    whole = list(QueueBelt(bytes.hex).items(view, Lru(view)))
+    free = list(view.free)
+    assert first_blocks(whole, free) == [item.selection.id for item in whole]
     for item in whole:
-        assert {findable[block - 1] for block in item.blocks} == {item.sign is Sign.FINDABLE}
+        at = free.index(item.selection.id)
+        assert {findable[block - 1] for block in free[at : at + item.num_blocks]} == {item.sign is Sign.FINDABLE}
     in_a_row = [len(list(run)) for sign, run in groupby(whole, key=lambda item: item.sign) if sign is Sign.EMPTY]
     assert all(count <= FEW + 1 for count in in_a_row)
 

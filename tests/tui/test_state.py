@@ -40,6 +40,8 @@ def all_of(state):
     cells = state.cells
     holders = [cells.sharers(block) for block in range(len(cells))]
     found = cells.findable(range(len(cells)))
+    assert state.lru.blocks.tolist() == [block for block in state.view.free if block in state.view.hashes]
+    assert state.lru.empty_first
     return state.view.snapshot(), state.view.scheduler_snapshot(), bytes(cells.codes), holders, found, cells.counts()
 
 
@@ -103,11 +105,11 @@ def test_every_row_that_comes_goes_or_moves_is_where_it_would_be_laid_out(record
     rows()
     for move in (player.next_event, player.previous_event):
         while move():
-            kept, belt = rows(), player.belt(100)
+            kept, belt = rows(), list(player.belt())
             player._state.take_touched()
             player._state._now.touched = None  # everything anew
             assert (kept.rows.keys, kept.focus) == (list(rows().rows.keys), rows().focus)
-            assert belt == player.belt(100)
+            assert belt == list(player.belt())
 
 
 @pytest.mark.parametrize("name", ["thrashing, hash", "sglang-article, radix"])

@@ -8,7 +8,7 @@ import heapq
 from array import array
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from minicache.core.eviction import Strategy, strategy_named
@@ -16,8 +16,8 @@ from minicache.core.radix_tree import Node
 from minicache.core.request import DEFAULT_NAMESPACE
 from minicache.core.views import EngineView, NodeView
 
-from ..cells import Cells
 from ..signs import Sign
+from .lru import Lru
 from .rows import BeltItem, Selection
 
 if TYPE_CHECKING:
@@ -35,62 +35,53 @@ class QueueBelt:
         self._text = text
         self._kept: dict[tuple[int, bytes], BeltItem] = {}
 
-    def items(self, view: EngineView, cells: Cells, limit: int) -> list[BeltItem]:
-        """At most so many, front first."""
-        empty = cells.counts().empty
-        free = tuple(islice(view.free, limit + empty))  # so many of which are empty at most
-        in_front = view.hashes.keys().isdisjoint(free[:empty])  # all that are empty, as it nearly always is
-        findable = b"\0" * empty + b"\1" * limit if in_front else cells.findable(free)
-        return list(islice(self._items(free, findable, view), limit))
-
-    def _items(self, free: tuple[int, ...], findable: bytes, view: EngineView) -> Iterator[BeltItem]:
-        at = 0
-        while at < len(free):
-            if findable[at]:
-                yield self._findable(free[at], view.hashes[free[at]])
-                at += 1
-                continue
-            end = min(findable.find(1, at) % (len(findable) + 1), len(free))  # -1 is the end
-            few = min(at + FEW, end)
-            yield from (_empty(free[number : number + 1]) for number in range(at, few))
-            if few < end:
-                yield _empty(free[few:end])
-            at = end
+    def items(self, view: EngineView, lru: Lru) -> Iterator[BeltItem]:
+        """Front first; valid until the view moves."""
+        free: Iterator[int] = iter(view.free)
+        if lru.empty_first:  # then nobody needs to look at each of them
+            yield from _empty(free, len(view.free) - len(lru.blocks))
+            free = iter(lru.blocks)
+        for found, blocks in groupby(free, view.hashes.__contains__):
+            if found:
+                for block in blocks:
+                    yield self._findable(block, view.hashes[block])
+            else:
+                row = list(blocks)
+                yield from _empty(iter(row), len(row))
 
     def _findable(self, block: int, hash: bytes) -> BeltItem:
         item = self._kept.get((block, hash))
         if item is None:
             text = f'block b{block}: "{self._text(hash)}"'
-            item = BeltItem(f"b{block}", (block,), Sign.FINDABLE, text, Selection("block", block))
-            self._kept[block, hash] = item
+            item = self._kept[block, hash] = BeltItem(f"b{block}", Sign.FINDABLE, text, Selection("block", block))
         return item
 
 
-def _empty(blocks: tuple[int, ...]) -> BeltItem:
-    what = "an empty block" if len(blocks) == 1 else f"{len(blocks):,} empty blocks"
-    label = f"b{blocks[0]}" if len(blocks) == 1 else f"+{len(blocks):,}"
-    return BeltItem(label, blocks, Sign.EMPTY, what, Selection("block", blocks[0]), len(blocks))
+def _empty(blocks: Iterator[int], count: int) -> Iterator[BeltItem]:
+    """The next `count` blocks, which hold nothing."""
+    rest = count - FEW
+    for block in islice(blocks, count if rest == 1 else min(count, FEW)):
+        yield BeltItem(f"b{block}", Sign.EMPTY, "an empty block", Selection("block", block))
+    if rest > 1:
+        yield BeltItem(f"+{rest:,}", Sign.EMPTY, f"{rest:,} empty blocks", Selection("block", next(blocks)), rest)
 
 
-def belt_of_tree(tree: "Tree", view: EngineView, strategy: str, limit: int) -> Iterator[BeltItem]:
-    """At most `limit` nodes in the order in which they would be evicted, one after the other."""
-    leaves = tree.leaves(view, strategy)[:limit]  # ascending, so it is a heap
-    first = {id for *_, id in leaves}
+def belt_of_tree(tree: "Tree", view: EngineView, strategy: str) -> Iterator[BeltItem]:
+    """Nodes in the order in which they would be evicted, one after the other; valid until the view moves."""
+    leaves = tree.leaves(view, strategy).copy()  # ascending, so it is a heap
     gone: dict[int, int] = {}  # node -> of how many children
-    while leaves and limit:
-        limit -= 1
+    while leaves:
         *_, id = heapq.heappop(leaves)
-        node = view.nodes[id]
-        yield _leaf(id, node.blocks, tree.text(id, view), id not in first)
-        parent = node.parent
+        yield _leaf(id, tree.text(id, view), tree.children(id) > 0)
+        parent = view.nodes[id].parent
         gone[parent] = gone.get(parent, 0) + 1
         if parent and gone[parent] == tree.children(parent) and not view.nodes[parent].locks:
             heapq.heappush(leaves, candidate(parent, view.nodes[parent], strategy_named(strategy)))
 
 
 @lru_cache(maxsize=1024)
-def _leaf(id: int, blocks: tuple[int, ...], text: str, later: bool) -> BeltItem:
-    return BeltItem(f"n{id}", blocks, Sign.FINDABLE, text, Selection("node", id), later=later)
+def _leaf(id: int, text: str, later: bool) -> BeltItem:
+    return BeltItem(f"n{id}", Sign.FINDABLE, text, Selection("node", id), later=later)
 
 
 def candidate(id: int, view: NodeView, strategy: Strategy) -> Candidate:

@@ -58,9 +58,14 @@ class Chain:
                 self._outline.set_rows(run, self._folded(run.hashes, shown))
         self._stale = opened  # to be folded again
         rows = self._outline.rows
-        focus = min((rows.index(hash) for hash in touched), default=None)
+        focus = min((self._row_of(hash) for hash in touched), default=None)
         came = (hash for event in events if isinstance(event, ev.BlocksPublished) for hash in event.hashes)
         return ChainModel(LazyRows(rows, lambda key: self._row(key, view, cells)), focus, frozenset(came))
+
+    def _row_of(self, hash: bytes) -> int:
+        """The number of the row of a hash that is not folded."""
+        run = self._runs[hash]
+        return self._outline.start(run) + run.rows.index(hash)
 
     # What hangs on what
 

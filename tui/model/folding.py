@@ -6,20 +6,18 @@
 A stretch begins where a step does, for what is new in a step is known only by who saw the step begin.
 """
 
-from array import array
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import islice
 
-from minicache.core.block_pool import FreeQueue
-from minicache.core.views import NodeView
+from minicache.core.views import EngineView
 from minicache.sim.timeline import Timeline
 
+from ..cells import Cells
+from .lru import Lru
 from .stretch import Stretch
 
 BEHIND = 1000  # events that a new stretch can take back at least, if the run is so long
-PIECE = 500  # blocks or nodes of a checkpoint that are put back at a time
-HEAVY = 30  # which is as much work as so many events
+HEAVY = 10  # events: as much work as putting back a piece of a checkpoint
+ALL_BLOCKS = 100  # and as much as looking at every block
 
 
 class Folding:
@@ -32,8 +30,7 @@ class Folding:
         begun = timeline.previous(end - BEHIND + 1, "StepStarted")
         index = timeline.checkpoint_before(max(self._pool, -1 if begun is None else begun - 1) + 1)
         self._start, self._checkpoint = timeline.checkpoint_at(index)
-        entries = len(self._checkpoint.hashed) + len(self._checkpoint.nodes)
-        self.left = HEAVY * (4 + entries // PIECE) + end - self._start
+        self.left = HEAVY * (self._checkpoint.num_pieces) + 2 * ALL_BLOCKS + end - self._start
         self._pieces = self._fold()
         self._stretch: Stretch | None = None
 
@@ -53,23 +50,14 @@ class Folding:
     def _fold(self) -> Iterator[int]:
         """Yields after each piece how much work it was."""
         timeline, start = self.timeline, self._start
-        checkpoint = self._checkpoint
-        view = replace(checkpoint, num_blocks=1, free=array("I"), hashed=array("I"), hashes=[], nodes={}).restore()
-        yield HEAVY
-        view.num_blocks, view.free = checkpoint.num_blocks, FreeQueue(checkpoint.free)
-        yield HEAVY
-        found = zip(checkpoint.hashed, checkpoint.hashes, strict=True)
-        while piece := dict(islice(found, PIECE)):
-            view.hashes.update(piece)
-            for block, hash in piece.items():
-                view.copies.setdefault(hash, {})[block] = None
+        view = EngineView(1, self._checkpoint.block_size)
+        for _ in self._checkpoint.filling(view):
             yield HEAVY
-        nodes = iter(checkpoint.nodes.items())
-        while some := dict(islice(nodes, PIECE)):
-            view.nodes.update((id, NodeView(*fields)) for id, fields in some.items())
-            yield HEAVY
-        stretch = Stretch(timeline, start, view)
-        yield HEAVY
+        cells = Cells(view)
+        yield ALL_BLOCKS
+        lru = Lru(view)
+        yield ALL_BLOCKS
+        stretch = Stretch(timeline, start, view, cells, lru)
         step = timeline.next(start, "StepStarted")
         for place in range(start + 1, self.end + 1):
             stretch.forward(place)

@@ -12,42 +12,43 @@ from .run_index import RunIndex
 
 HISTORY = 32  # steps
 HIT_RATE = "tokens of all"
+_DEFINITION = " ".join((DEFINITIONS[HIT_RATE].__doc__ or "").split()).rstrip(".")
+HIT_RATE_MEANS = f'"{HIT_RATE}": {_DEFINITION[0].lower()}{_DEFINITION[1:]}, over all admissions up to here.'
 
 
 def meters_at(timeline: Timeline, place: int, view: EngineView, cells: Cells, index: RunIndex) -> list[Meter]:
     """Hit rate, pool use, waiting requests, computed tokens. In the history each lies between 0 and 1: a count as a
     share of the largest in the steps that are shown."""
     over = index.steps_until(place)
-    steps = range(max(0, over - HISTORY), over)
+    steps = slice(max(0, over - HISTORY), over)
     rate = timeline.hit_rate(place)
     capacity = max(1, len(cells) - 1)
     used = cells.counts().used
     computed = _computed(timeline, place)
-    definition = " ".join((DEFINITIONS[HIT_RATE].__doc__ or "").split())
     return [
         Meter(
             "hit rate",
             "–" if rate is None else f"{100 * rate:.1f} % of tokens",
-            [timeline.hit_rate(index.ends[step]) or 0.0 for step in steps],
-            f'"{HIT_RATE}": {definition[0].lower()}{definition[1:].rstrip(".")}, over all admissions up to here.',
+            index.hit_rates[steps].tolist(),
+            HIT_RATE_MEANS,
         ),
         Meter(
             "in use",
             f"{100 * used / capacity:.0f} %",
-            [min(1.0, index.used[step] / capacity) for step in steps],
+            [min(1.0, held / capacity) for held in index.used[steps]],
             f"Blocks that requests hold, of the {capacity:,} of the pool. What is cached and held by nobody does not "
             "count.",
         ),
         Meter(
             "waiting",
             f"{len(view.waiting):,}",
-            _shares([index.waiting[step] for step in steps], len(view.waiting)),
+            _shares(index.waiting[steps], len(view.waiting)),
             "Requests in the queue, those that were preempted included.",
         ),
         Meter(
             "computed",
             f"{computed:,} in this step",
-            _shares([index.computed[step] for step in steps], computed),
+            _shares(index.computed[steps], computed),
             "Tokens whose KV was computed in this step, prompts and answers together.",
         ),
     ]

@@ -15,11 +15,13 @@ Row = Hashable  # the name of a row
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """`rows` are the names of its rows, all different in an outline; there is at least one. `below` hang on it."""
+    """`rows` are the names of its rows, all different in an outline; there is at least one. `below` hang on it. `seen`
+    is where its first row was when somebody last looked for it."""
 
     rows: list[Row]
     parent: "Item | None" = None
     below: "list[Item]" = field(default_factory=list)
+    seen: int = 0
 
 
 class Outline:
@@ -35,7 +37,7 @@ class Outline:
 
     def add(self, item: Item, parent: Item, at: int) -> None:
         """Hang an item on another as number `at`, with all that hangs on it."""
-        start = self._start(parent.below[at]) if at < len(parent.below) else self._end(parent)
+        start = self.start(parent.below[at]) if at < len(parent.below) else self._end(parent)
         parent.below.insert(at, item)
         item.parent = parent
         self.rows[start:start] = self._rows_of(item)
@@ -43,13 +45,13 @@ class Outline:
     def remove(self, item: Item) -> None:
         """Take an item away, with all that hangs on it."""
         assert item.parent is not None
-        del self.rows[self._start(item) : self._end(item)]
+        del self.rows[self.start(item) : self._end(item)]
         item.parent.below.remove(item)
 
     def set_rows(self, item: Item, rows: list[Row]) -> None:
         """Give an item other rows."""
         if rows != item.rows:
-            start = self._start(item)
+            start = self.start(item)
             self.rows[start : start + len(item.rows)] = rows
             item.rows = rows
 
@@ -59,7 +61,7 @@ class Outline:
         lower.parent, lower.below, item.below = item, item.below, [lower]
         for other in lower.below:
             other.parent = lower
-        start = self._start(item) + len(head)
+        start = self.start(item) + len(head)
         self.rows[start:start] = lower.rows
 
     def join(self, item: Item) -> None:
@@ -78,8 +80,12 @@ class Outline:
             levels += [False] * (len(item.rows) - 1)
         return tuple(reversed(levels))
 
-    def _start(self, item: Item) -> int:
-        return self.rows.index(item.rows[0])
+    def start(self, item: Item) -> int:
+        """The number of its first row."""
+        row = item.rows[0]
+        if not (item.seen < len(self.rows) and self.rows[item.seen] == row):
+            item.seen = self.rows.index(row)
+        return item.seen
 
     def _end(self, item: Item) -> int:
         """The row behind all that hangs on the item: where its next sibling begins, or that of what it hangs on."""
@@ -87,7 +93,7 @@ class Outline:
             siblings = item.parent.below
             number = siblings.index(item) + 1
             if number < len(siblings):
-                return self._start(siblings[number])
+                return self.start(siblings[number])
             item = item.parent
         return len(self.rows)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from ..signs import Sign
 
@@ -10,8 +10,7 @@ Kind = Literal["nothing", "event", "request", "block", "node", "token"]
 State = Literal["waiting", "prefill", "decode", "preempted", "done", "aborted", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """What is explained: an event (its place), a request (its id), a block, a node, a token as (request, position)."""
 
     kind: Kind = "nothing"
@@ -21,8 +20,7 @@ class Selection:
 NOTHING = Selection()
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRow:
+class RequestRow(NamedTuple):
     """A request at this place. `prompt`, `hit`, `computed`, `total` and `generated` are in tokens: `hit` of the prompt
     at its first admission (None before it), `computed` have their KV now, `total` are known now."""
 
@@ -37,24 +35,22 @@ class RequestRow:
     preemptions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BeltItem:
-    """One thing that will be handed out: a block, `count` empty blocks in a row, or a leaf of the radix tree.
+class BeltItem(NamedTuple):
+    """One thing that will be handed out: a block, `num_blocks` empty ones in a row, or a leaf of the radix tree.
 
-    `text` says what it holds. `later`: a node that is no leaf yet, but becomes one when those before it have gone.
+    `text` says what it holds, `selection` is the block, the first of several, or the leaf. `later`: a node that is no
+    leaf yet, but becomes one when those before it have gone.
     """
 
     label: str
-    blocks: tuple[int, ...]
     sign: Sign
     text: str
     selection: Selection
-    count: int = 1
+    num_blocks: int = 1
     later: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TreeRow:
+class TreeRow(NamedTuple):
     """A row of the hash chain or of the radix tree.
 
     `key` stays the same while the thing is there. `branches` says for each level down to this row whether more siblings
@@ -125,8 +121,7 @@ class Meter:
     definition: str
 
 
-@dataclass(frozen=True, slots=True)
-class StripCell:
+class StripCell(NamedTuple):
     """The events `first` to `last` in one cell: the rarest kind among them, as a style name and a glyph."""
 
     glyph: str

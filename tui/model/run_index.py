@@ -47,6 +47,7 @@ class RunIndex:
         self.used = array("q")  # blocks in use
         self.waiting = array("q")  # requests
         self.computed = array("q")  # tokens, in that step
+        self.hit_rates = array("d")  # of tokens; 0 before the first admission
         self._num_read = 0
         self._tables: dict[str, list[int]] = {}
         self._holders: dict[int, int] = {}
@@ -119,6 +120,7 @@ class RunIndex:
         self.used.append(len(self._holders))
         self.waiting.append(len(self._waiting))
         self.computed.append(event.num_tokens)
+        self.hit_rates.append(self.timeline.hit_rate(place) or 0.0)
 
     def on_BlocksAllocated(self, place: int, event: ev.BlocksAllocated | ev.BlocksAdopted) -> None:
         self._tables.setdefault(event.request, []).extend(event.blocks)

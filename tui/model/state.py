@@ -16,13 +16,14 @@ from minicache.sim.timeline import Timeline
 
 from ..cells import Cells
 from .folding import Folding, pool_start
+from .lru import Lru
 from .touched import Key
 
 NEAR = 400  # so many events are applied rather than folded from a checkpoint
 
 
 class State:
-    """`view` and `cells` at `place`. `go` moves them."""
+    """`view`, `cells` and `lru` at `place`. `go` moves them."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -40,6 +41,10 @@ class State:
     @property
     def cells(self) -> Cells:
         return self._now.cells
+
+    @property
+    def lru(self) -> Lru:
+        return self._now.lru
 
     def take_touched(self) -> set[Key] | None:
         """The hashes and nodes that moves touched since the last call; None if any may be another."""

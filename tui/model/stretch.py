@@ -13,21 +13,23 @@ from minicache.sim.timeline import Timeline
 
 from ..cells import Cells, Saved
 from .inverse import Inverse, inverse_of
+from .lru import Change, Lru
 from .touched import Key, touched_by
 
 REMEMBERED = 4000  # events that can be taken back at most
 
-Undo = tuple[Inverse | None, Saved, tuple[Key, ...] | None]
+Undo = tuple[Inverse | None, Saved, Change | None, tuple[Key, ...] | None]
 
 
 class Stretch:
-    """`view` and `cells` at `place`. `touched` gathers the hashes and nodes that moves touch; None is all of them."""
+    """`view`, `cells` and `lru` at `place`. `touched` gathers the hashes and nodes that moves touch; None is all."""
 
-    def __init__(self, timeline: Timeline, place: int, view: EngineView) -> None:
+    def __init__(self, timeline: Timeline, place: int, view: EngineView, cells: Cells, lru: Lru) -> None:
         self.timeline = timeline
         self.place = place
         self.view = view
-        self.cells = Cells(view)
+        self.cells = cells
+        self.lru = lru
         self.touched: set[Key] | None = None
         self._undo: deque[Undo] = deque(maxlen=REMEMBERED)
 
@@ -46,15 +48,16 @@ class Stretch:
             keys = touched_by(self.view, event)
             inverse = inverse_of(self.view, event)
             self.view.apply(event)
-            self._undo.append((inverse, self.cells.take(event), keys))
+            self._undo.append((inverse, self.cells.take(event), self.lru.take(event), keys))
             self._touch(keys)
         self.place = place
 
     def back(self, place: int) -> None:
         """Take the events after `place` back, which is not before `first`."""
         while self.place > place:
-            inverse, saved, keys = self._undo.pop()
+            inverse, saved, change, keys = self._undo.pop()
             self.cells.take_back(saved)
+            self.lru.take_back(change)
             if inverse is not None:
                 inverse()
             self._touch(keys)

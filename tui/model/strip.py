@@ -1,7 +1,6 @@
 """The whole run in one line: each cell stands for some events, and shows the rarest kind among them."""
 
 from bisect import bisect_right
-from dataclasses import replace
 from itertools import pairwise
 
 from minicache.core import events as ev
@@ -68,7 +67,7 @@ class StripMap:
         cells = list(self._cells)
         if 0 <= place < len(self._ranks):
             here = bisect_right(self._bounds, place) - 1
-            cells[here] = replace(cells[here], contains_place=True)
+            cells[here] = cells[here]._replace(contains_place=True)
         return cells
 
     def _lay_out(self, width: int) -> None:

@@ -42,7 +42,7 @@ class Tree:
         touched = {value for name in ("node", "upper") if (value := getattr(event, name, None))}
         touched.update(getattr(event, "nodes", ()))
         rows = self._outline.rows
-        focus = min((rows.index(id) for id in touched if id in self._items), default=None)
+        focus = min((self._outline.start(self._items[id]) for id in touched if id in self._items), default=None)
         came = {event.node for event in events if isinstance(event, ev.BlocksPublished)}
         came |= {event.upper for event in events if isinstance(event, ev.NodeSplit)}
         return TreeModel(LazyRows(rows, lambda id: self._row(id, view, cells)), focus, frozenset(came))

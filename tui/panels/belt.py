@@ -47,11 +47,20 @@ tree the belt holds the **leaves** that nobody locks, in the order of the strate
         if player.version != self._version:
             self._version = player.version
             self._before = self._items
-            self._items = player.belt(self.width * self.height // 2)
+            self._items = list(self._fitting(player.belt()))
             now = {item.label for item in self._items}
             self._gone = [item for item in self._before if item.label not in now and item.sign is not Sign.EMPTY]
         self.cursor = max(0, min(self.cursor, len(self._items) - 1))
         self.entitle("Eviction order", "the left end goes first")
+
+    def _fitting(self, items: Iterator[BeltItem]) -> Iterator[BeltItem]:
+        """As many as there is room for, and one more."""
+        room = self.width * self.height
+        for item in items:
+            yield item
+            room -= width_of(_shown(item, self)) + len(GAP)
+            if room < 0:
+                return
 
     def redraw(self) -> None:
         self._lines, self._places = self._lay_out()
@@ -103,6 +112,11 @@ tree the belt holds the **leaves** that nobody locks, in the order of the strate
             lines[-1].add("empty: nothing is free and nothing can be evicted", "quiet")
         return lines, places
 
+    @property
+    def _last_seen(self) -> int:
+        """The last item that is drawn."""
+        return max((index for line in self._places for _, index in line), default=-1)
+
     def items_at(self, x: int, y: int) -> Iterator[int]:
         for end, index in self._places[y] if 0 <= y < len(self._places) else ():
             if x < end:
@@ -113,7 +127,7 @@ tree the belt holds the **leaves** that nobody locks, in the order of the strate
         if dy:
             return False
         target = self.cursor + dx
-        if not 0 <= target < len(self._items):
+        if not 0 <= target <= self._last_seen:
             return False
         self.cursor = target
         return True
@@ -135,5 +149,5 @@ tree the belt holds the **leaves** that nobody locks, in the order of the strate
 
 def _shown(item: BeltItem, panel: Panel) -> str:
     if item.sign is Sign.EMPTY:
-        return panel.glyph(item.sign) + (f" ×{item.count:,}" if item.count > 1 else "")
+        return panel.glyph(item.sign) + (f" ×{item.num_blocks:,}" if item.num_blocks > 1 else "")
     return panel.glyph(item.sign) + item.label
