@@ -1,5 +1,6 @@
 """Belt, trees, strip, meters and the search against caches and naive accounts."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import accumulate, groupby, islice
 
@@ -87,8 +88,8 @@ def test_many_empty_blocks_are_one_item():
     player = player_at(Timeline.record(find_scenario("timestamp-top")), 30)
     belt = list(islice(player.belt(), 20))
     many = next(item for item in belt if item.num_blocks > 1)
-    assert (many.sign, many.label) == (Sign.EMPTY, f"+{many.num_blocks}")
-    assert FEW + many.num_blocks == player.cells.counts().empty
+    assert (many.sign, many.label) == (Sign.EMPTY, f"×{many.num_blocks}")
+    assert many.num_blocks == player.cells.counts().empty
     assert any(item.sign is Sign.FINDABLE for item in belt)
 
 
@@ -267,7 +268,7 @@ def test_the_belt_of_a_free_queue_is_it_in_whatever_order_empty_blocks_stand(run
         at = free.index(item.selection.id)
         assert {findable[block - 1] for block in free[at : at + item.num_blocks]} == {item.sign is Sign.FINDABLE}
     in_a_row = [len(list(run)) for sign, run in groupby(whole, key=lambda item: item.sign) if sign is Sign.EMPTY]
-    assert all(count <= FEW + 1 for count in in_a_row)
+    assert all(count <= FEW for count in in_a_row)
 
 
 def test_a_block_whose_parent_comes_and_goes_hangs_on_it_while_it_is_there():
@@ -301,3 +302,23 @@ def test_the_summary_of_a_growing_run_is_that_of_the_whole():
         growing.add(event)
         assert player.summary.totals["events"] == len(growing)
     assert player.summary.to_json() == Summary.of(whole).to_json()
+
+
+@ALL
+def test_what_a_request_computed_are_the_tokens_it_computed_since_it_was_admitted_last(timeline):
+    """And not those that it found: they are `hit`."""
+    player, computed, hit = Player(timeline), Counter(), {}
+    while player.next_event():
+        match event := player.current:
+            case ev.RequestAdmitted():
+                hit[event.request], computed[event.request] = event.num_cached_tokens, 0
+            case ev.RequestPreempted():
+                hit[event.request], computed[event.request] = None, 0
+            case ev.TokensComputed():
+                computed[event.request] += event.num_tokens
+            case _:
+                continue
+        for row in player.requests():
+            assert (row.hit, row.computed) == (hit.get(row.id), computed[row.id])
+            known = player.view.requests.get(row.id) or player.view.ended.get(row.id)
+            assert row.has_kv == (known.num_computed_tokens if known else 0)

@@ -1,6 +1,6 @@
 """What will be handed out next, front first: the free queue; in a radix tree behind it the leaves that can be evicted.
 
-hash chain    · · · · ○28 ○27 ○26                 the free queue, from its head
+hash chain    · ×60 ○28 ○27 ○26                   the free queue, from its head
 radix tree    · · · · | n1  n3 | n2               leaves in the strategy's order, and what becomes a leaf by that
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Candidate = tuple[tuple[int, ...], int, int]  # a leaf as it is compared with others; last its number
 
-FEW = 6  # empty blocks in a row that are told one by one; of more, the rest is one item
+FEW = 6  # so many empty blocks in a row are items of their own; more of them are one
 
 
 class QueueBelt:
@@ -59,11 +59,11 @@ class QueueBelt:
 
 def _empty(blocks: Iterator[int], count: int) -> Iterator[BeltItem]:
     """The next `count` blocks, which hold nothing."""
-    rest = count - FEW
-    for block in islice(blocks, count if rest == 1 else min(count, FEW)):
-        yield BeltItem(f"b{block}", Sign.EMPTY, "an empty block", Selection("block", block))
-    if rest > 1:
-        yield BeltItem(f"+{rest:,}", Sign.EMPTY, f"{rest:,} empty blocks", Selection("block", next(blocks)), rest)
+    if count > FEW:
+        yield BeltItem(f"×{count:,}", Sign.EMPTY, f"{count:,} empty blocks", Selection("block", next(blocks)), count)
+    else:
+        for block in islice(blocks, count):
+            yield BeltItem(f"b{block}", Sign.EMPTY, "an empty block", Selection("block", block))
 
 
 def belt_of_tree(tree: "Tree", view: EngineView, strategy: str) -> Iterator[BeltItem]:

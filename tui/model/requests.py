@@ -23,10 +23,10 @@ class Requests:
     def rows(self, view: EngineView, place: int) -> list[RequestRow]:
         """Those that run, in the order of admission; those that wait, in their order; those that are over, newest
         first."""
-        rows = [_row(id, view.requests[id], _phase(view.requests[id])) for id in view.running]
+        rows = [self._row(id, view.requests[id], _phase(view.requests[id]), place) for id in view.running]
         for id in view.waiting:
             request = view.requests[id]
-            rows.append(_row(id, request, "preempted" if request.status == "preempted" else "waiting"))
+            rows.append(self._row(id, request, "preempted" if request.status == "preempted" else "waiting", place))
         rows += islice(self._over(view, place), ENDED)
         return rows
 
@@ -35,11 +35,26 @@ class Requests:
             row = self._ended.get(id)
             if row is None:
                 request = view.ended[id]
-                row = self._ended[id] = _row(id, request, _OVER[request.status])
+                row = self._ended[id] = self._row(id, request, _OVER[request.status], place)
             yield row
         for refused, id in reversed(self.index.rejections):
             if refused <= place:
                 yield RequestRow(id, "refused", 0, None, 0, 0, 0, 0)
+
+    def _row(self, id: str, request: RequestView, state: State, place: int) -> RequestRow:
+        admission = self.index.last_admission(id, place)
+        hit = None if admission is None else getattr(self.index.timeline.events[admission], "num_cached_tokens", 0)
+        return RequestRow(
+            id,
+            state,
+            request.num_prompt_tokens,
+            hit,
+            request.num_computed_tokens - (hit or 0),
+            len(request.tokens),
+            _said(request),
+            request.max_tokens,
+            request.num_preemptions,
+        )
 
 
 def _phase(request: RequestView) -> State:
@@ -49,17 +64,3 @@ def _phase(request: RequestView) -> State:
 
 def _said(request: RequestView) -> int:
     return len(request.tokens) - request.num_prompt_tokens
-
-
-def _row(id: str, request: RequestView, state: State) -> RequestRow:
-    return RequestRow(
-        id,
-        state,
-        request.num_prompt_tokens,
-        request.num_cached_tokens,
-        request.num_computed_tokens,
-        len(request.tokens),
-        _said(request),
-        request.max_tokens,
-        request.num_preemptions,
-    )

@@ -21,8 +21,8 @@ NOTHING = Selection()
 
 
 class RequestRow(NamedTuple):
-    """A request at this place. `prompt`, `hit`, `computed`, `total` and `generated` are in tokens: `hit` of the prompt
-    at its first admission (None before it), `computed` have their KV now, `total` are known now."""
+    """A request at this place. All counts are in tokens: `total` are known now, of which `hit` were found in the cache
+    when it was admitted last and `computed` were computed since; `hit` is None where it has no KV."""
 
     id: str
     state: State
@@ -33,6 +33,11 @@ class RequestRow(NamedTuple):
     generated: int
     max_tokens: int
     preemptions: int = 0
+
+    @property
+    def has_kv(self) -> int:
+        """Tokens whose KV is in the cache now."""
+        return (self.hit or 0) + self.computed
 
 
 class BeltItem(NamedTuple):

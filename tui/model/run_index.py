@@ -69,15 +69,12 @@ class RunIndex:
     def last_lookup(self, request: str, place: int) -> int | None:
         """The lookup whose result stands at `place`: the last one, unless the request was preempted since."""
         marks = self.requests.get(request)
-        lookup = _last(marks.lookups, place) if marks else None
-        preemption = _last(marks.preemptions, place) if marks else None
-        if lookup is None or preemption is None:
-            return lookup
-        return lookup if lookup > preemption else None
+        return _last_unless(marks.lookups, marks.preemptions, place) if marks else None
 
     def last_admission(self, request: str, place: int) -> int | None:
+        """The admission by which the request runs at `place`, or ran to its end."""
         marks = self.requests.get(request)
-        return _last(marks.admissions, place) if marks else None
+        return _last_unless(marks.admissions, marks.preemptions, place) if marks else None
 
     def owner(self, node: int, place: int) -> str | None:
         """The request that published the tokens of a radix node."""
@@ -163,6 +160,12 @@ class RunIndex:
                 del self._holders[block]
             else:
                 self._holders[block] -= 1
+
+
+def _last_unless(places: "array[int]", ends: "array[int]", place: int) -> int | None:
+    """The last of `places`, unless one of `ends` came after it."""
+    last, end = _last(places, place), _last(ends, place)
+    return last if last is None or end is None or last > end else None
 
 
 def _last(places: "array[int]", place: int) -> int | None:

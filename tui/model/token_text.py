@@ -10,7 +10,8 @@ Decoder = Callable[[Sequence[int]], str]
 _VISIBLE = {code: 0x2400 + code for code in range(32)} | {ord("\n"): "↵", ord("\t"): "→", 127: "␡"}
 INSIDE = "·"  # a token in the middle of a character
 LIMIT = 64  # characters of one piece
-LONGEST_CHARACTER = 4  # bytes, which are tokens
+LONGEST_CHARACTER = 4  # bytes, and tokens at most
+BROKEN = "\N{REPLACEMENT CHARACTER}"  # what a decoder gives for a part of a character
 
 
 def visible(text: str) -> str:
@@ -48,7 +49,7 @@ class TokenText:
 
     def _piece(self, start: int, end: int) -> str:
         if self.decode is not None:
-            return visible(self.decode(list(self.tokens[start:end])))
+            return visible(self._decoded(self.decode, start, end))
         parts: list[str] = []
         at = start
         while at < end and sum(map(len, parts)) < LIMIT:
@@ -65,6 +66,25 @@ class TokenText:
                 parts.append("redacted")
             at = stop
         return " ".join(part for part in parts if part)
+
+    def _decoded(self, decode: Decoder, start: int, end: int) -> str:
+        """What a decoder makes of tokens `[start, end)`, among the tokens around them where they cut a character."""
+        text = decode(list(self.tokens[start:end]))
+        if BROKEN not in text:
+            return text
+        before = max(0, start - LONGEST_CHARACTER + 1)  # a character that goes on at `start` begins here or later
+        behind = list(self.tokens[before : end + LONGEST_CHARACTER - 1])
+        text = decode(behind)
+
+        def begun(stop: int) -> int:
+            """How many characters of the text begin before token `stop`."""
+            alone = decode(behind[: stop - before])
+            for index, (char, whole) in enumerate(zip(alone, text, strict=False)):
+                if char != whole:  # it is whole only with what is behind it
+                    return index + 1
+            return min(len(alone), len(text))
+
+        return text[begun(start) : begun(end)] or INSIDE
 
     def whole(self) -> str:
         """All of the text, in one piece."""
@@ -84,9 +104,11 @@ class TokenText:
     def _stretch(self, start: int, end: int) -> int:
         """Where the tokens that are of one kind, and of one part of the prompt, end."""
         kind = _kind(self.tokens[start])
-        stop = next((run.end for run in self.runs if run.start <= start < run.end), end)
-        stop = min(stop, end) if kind == 1 else end
-        return next((i for i in range(start + 1, stop) if _kind(self.tokens[i]) != kind), stop)
+        if kind == 1:
+            for run in self.runs:
+                if run.start <= start < run.end:
+                    return min(run.end, end)
+        return next((i for i in range(start + 1, end) if _kind(self.tokens[i]) != kind), end)
 
     def _segment(self, start: int, end: int) -> str:
         """`rules and tools 48–63`: the name of the part and which of its tokens."""

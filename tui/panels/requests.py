@@ -36,8 +36,9 @@ class Requests(Rows):
 One row a request: first those that run, then those that wait, in their order, then those that are over.
 
 * **prompt**: tokens it asked with
-* **hit**: tokens of them that were found in the cache
-* **computed**: how much of it has its KV: blue was found, orange was computed
+* **hit**: tokens that were found in the cache when it was admitted: their KV need not be computed
+* **computed**: tokens whose KV was computed since, of the prompt and of the answer; in the bar blue was found, orange
+  was computed
 * `▶` runs · `·` waits · `!` was preempted and waits again · `✓` done · `×` refused or aborted
 
 `up` and `down` move, `enter` follows the request: its tokens are shown, its blocks are marked, Explain tells its story.
@@ -111,14 +112,14 @@ One row a request: first those that run, then those that wait, in their order, t
     def _bar(self, line: Line, row: RequestRow) -> None:
         """How much of the tokens so far has KV. In motion it is on its way from what it was: back to nothing when the
         request is preempted."""
-        before = self._before.get(row.id)
-        computed, hit = row.computed, row.hit or 0
+        has, hit = row.has_kv, row.hit or 0
         if self.moving < 1:
-            was = before.computed if before else 0
-            computed = round(was + (computed - was) * self.moving)
+            before = self._before.get(row.id)
+            was = before.has_kv if before else 0
+            has = round(was + (has - was) * self.moving)
         total = max(row.total, 1)
-        found = round(min(hit, computed) / total * BAR)
-        filled = round(computed / total * BAR)
+        found = round(min(hit, has) / total * BAR)
+        filled = round(has / total * BAR)
         line.add("█" * found, "hit").add("▓" * (filled - found), "computed")
         line.add("░" * (BAR - max(found, filled)), "line").add("  ")
 
@@ -129,4 +130,4 @@ One row a request: first those that run, then those that wait, in their order, t
         if not 1 <= y <= len(self._rows):
             return ""
         row = self._rows[y - 1]
-        return f"{row.id}: {row.state}, {row.computed:,} of {row.total:,} tokens have their KV"
+        return f"{row.id}: {row.state}, {row.has_kv:,} of {row.total:,} tokens have their KV"
