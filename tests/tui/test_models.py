@@ -261,7 +261,7 @@ def test_the_belt_of_a_free_queue_is_it_in_whatever_order_empty_blocks_stand(run
     view.tables["r"] = list(range(len(findable) + 1, view.num_blocks))
     for block in view.tables["r"]:
         view.free.remove(block)
-    whole = list(QueueBelt(bytes.hex).items(view, Lru(view)))
+    whole = list(QueueBelt(bytes.hex).items(view, Lru(view, view.free)))
     free = list(view.free)
     assert first_blocks(whole, free) == [item.selection.id for item in whole]
     for item in whole:

@@ -9,6 +9,7 @@ A stretch begins where a step does, for what is new in a step is known only by w
 from collections.abc import Iterator
 
 from minicache.core.views import EngineView
+from minicache.sim.checkpoint import PIECE
 from minicache.sim.timeline import Timeline
 
 from ..cells import Cells
@@ -17,7 +18,7 @@ from .stretch import Stretch
 
 BEHIND = 1000  # events that a new stretch can take back at least, if the run is so long
 HEAVY = 10  # events: as much work as putting back a piece of a checkpoint
-ALL_BLOCKS = 100  # and as much as looking at every block
+CELLS = 100  # and as much as finding out what every cell is
 
 
 class Folding:
@@ -30,7 +31,8 @@ class Folding:
         begun = timeline.previous(end - BEHIND + 1, "StepStarted")
         index = timeline.checkpoint_before(max(self._pool, -1 if begun is None else begun - 1) + 1)
         self._start, self._checkpoint = timeline.checkpoint_at(index)
-        self.left = HEAVY * (self._checkpoint.num_pieces) + 2 * ALL_BLOCKS + end - self._start
+        num_pieces = self._checkpoint.num_pieces + len(self._checkpoint.free) // PIECE
+        self.left = HEAVY * num_pieces + CELLS + end - self._start
         self._pieces = self._fold()
         self._stretch: Stretch | None = None
 
@@ -54,9 +56,11 @@ class Folding:
         for _ in self._checkpoint.filling(view):
             yield HEAVY
         cells = Cells(view)
-        yield ALL_BLOCKS
-        lru = Lru(view)
-        yield ALL_BLOCKS
+        yield CELLS
+        lru, free = Lru(view, ()), self._checkpoint.free
+        for begin in range(0, len(free), PIECE):
+            lru.extend(free[begin : begin + PIECE])
+            yield HEAVY
         stretch = Stretch(timeline, start, view, cells, lru)
         step = timeline.next(start, "StepStarted")
         for place in range(start + 1, self.end + 1):

@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 
 from minicache.core import events as ev
 from minicache.core.views import EngineView
@@ -28,14 +27,23 @@ class Lru:
     """`take` an event when the view has taken it; `take_back` what it returned, latest first. `empty_first` says that
     in the free queue all blocks that hold nothing stand before these; False, that one has to look."""
 
-    def __init__(self, view: EngineView) -> None:
+    def __init__(self, view: EngineView, free: Iterable[int]) -> None:
+        """`free` is the free queue of the view; or its beginning, if the rest is put in by `extend`."""
         self.view = view
-        self.blocks = array("I", filter(view.hashes.__contains__, view.free))
-        self._ranks = array("q", range(len(self.blocks)))  # theirs, ascending
-        self._rank = dict(zip(self.blocks, self._ranks, strict=True))
-        self._next = len(self.blocks)
-        num_empty = len(view.free) - len(self.blocks)
-        self.empty_first = view.hashes.keys().isdisjoint(islice(view.free, num_empty))
+        self.blocks = array("I")
+        self._ranks = array("q")  # theirs, ascending
+        self._rank: dict[int, int] = {}
+        self._next = 0
+        self.empty_first = True
+        self.extend(free)
+
+    def extend(self, free: Iterable[int]) -> None:
+        """Put in what follows in the free queue."""
+        for block in free:
+            if block in self.view.hashes:
+                self._append(block)
+            elif self.blocks:
+                self.empty_first = False
 
     def take(self, event: ev.Event) -> Change | None:
         """Returns what `take_back` needs; None if the order is as before."""
