@@ -256,6 +256,22 @@ class Player(Moves):
         self._summary.apply_all(self.timeline.events[self._summary.totals["events"] :])
         return self._summary
 
+    def block_text(self, block: int) -> str:
+        """What the tokens in a block say; nothing if it holds none that anybody knows of."""
+        view, size = self.view, self.view.block_size
+        if block in view.hashes:
+            return self._chain.text(view.hashes[block])
+        for request, table in view.tables.items():
+            if block in table and (known := view.requests.get(request)) is not None:  # some are nobody's: taken away
+                start = table.index(block) * size
+                tokens = self.texts.of(request, known.tokens, known.num_prompt_tokens)
+                return tokens.piece(start, min(start + size, len(known.tokens)))
+        for id, node in view.nodes.items():
+            if block in node.blocks:
+                at = node.blocks.index(block) * size
+                return self.texts.of_run(node.tokens, *(self._owner(id) or ())).piece(at, at + size)
+        return ""
+
     # What if, and more of the same
 
     def fork(self, change: Change | None = None) -> "Player":

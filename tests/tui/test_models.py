@@ -322,3 +322,25 @@ def test_what_a_request_computed_are_the_tokens_it_computed_since_it_was_admitte
             assert (row.hit, row.computed) == (hit.get(row.id), computed[row.id])
             known = player.view.requests.get(row.id) or player.view.ended.get(row.id)
             assert row.has_kv == (known.num_computed_tokens if known else 0)
+
+
+@ALL
+def test_a_block_says_what_it_holds_as_long_as_anybody_knows(timeline):
+    player = Player(timeline)
+    while player.step():
+        view = player.view
+        found = {*view.hashes, *(block for node in view.nodes.values() for block in node.blocks)}
+        size = view.block_size
+        for request, table in view.tables.items():
+            found.update(
+                block for index, block in enumerate(table) if index * size < len(view.requests[request].tokens)
+            )
+        said = {block for block in range(view.num_blocks) if player.block_text(block)}
+        assert said == found
+
+
+def test_a_block_says_the_text_of_its_tokens():
+    player = Player(Timeline.record(find_scenario("tail-first")))
+    player.end()
+    texts = {player.block_text(block) for block in player.view.hashes}
+    assert texts == {"aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff"}

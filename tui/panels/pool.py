@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 
-from minicache.sim.phrases import short_hash
-
 from ..cells import CODE, CODES
 from ..keys import key_of
 from ..model.rows import Selection
@@ -148,11 +146,12 @@ or the wheel goes to single blocks around the cursor, `{zoom}` again goes back.
         marked = style + (f" strong on-{sign}" if sign in NEWS else "") + here
         left, right = "[]" if block in self._chosen else "  "
         line.add(left, "focus").add(self.mark(sign, self.player.cells.sharers(block)), marked).add(right, "focus")
-        view = self.player.view
-        owners = [request for request, table in view.tables.items() if block in table]
-        line.to(self._grid.label + 6).add(f"in use by {', '.join(owners)}" if owners else MEANINGS[sign], style + here)
-        if block in view.hashes:
-            line.add(f"  hash {short_hash(view.hashes[block])}…", "quiet")
+        owners = [request for request, table in self.player.view.tables.items() if block in table]
+        words = [MEANINGS[sign].partition(":")[0]] if sign in (*NEWS, Sign.NULL) or not owners else []
+        words += [f"in use by {', '.join(owners)}"] if owners else []
+        line.to(self._grid.label + 6).add(", ".join(words), style + here)
+        if text := self.player.block_text(block):
+            line.add(f'  "{text}"', "text")
 
     def _overview_cell(self, line: Line, cell: int) -> None:
         blocks = self._grid.blocks_of(cell)
