@@ -331,10 +331,9 @@ def test_a_block_says_what_it_holds_as_long_as_anybody_knows(timeline):
         view = player.view
         found = {*view.hashes, *(block for node in view.nodes.values() for block in node.blocks)}
         size = view.block_size
-        for request, table in view.tables.items():
-            found.update(
-                block for index, block in enumerate(table) if index * size < len(view.requests[request].tokens)
-            )
+        for request, known in view.requests.items():
+            table = view.tables.get(request, ())
+            found.update(block for index, block in enumerate(table) if index * size < len(known.tokens))
         said = {block for block in range(view.num_blocks) if player.block_text(block)}
         assert said == found
 
