@@ -16,6 +16,7 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.events import Resize
 from textual.screen import Screen
+from textual.widgets import Input
 
 from .comparison import Comparison
 from .keys import INTERRUPT, KEYS, key_of, keys_in_use, typed
@@ -57,6 +58,9 @@ class MinicacheApp(App[None]):
     .dialog Input { border: none; background: $background; margin: 1 0; padding: 0 1; height: 1; }
     .-ascii .dialog, .-ascii #page { border: ascii $mc-focus; }
     .-ascii .dialog OptionList, .-ascii CommandList { scrollbar-size: 0 0; }
+    .-ascii SearchIcon, .-ascii LoadingIndicator { display: none; }
+    .-ascii CommandPalette #--input, .-ascii CommandList, .-ascii CommandList:focus { border: ascii $mc-focus; }
+    .-ascii Toast { border-left: none; }
     .dialog { border-subtitle-color: $mc-quiet; }
     Footer FooterLabel { margin: 0 1 0 0; }
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
@@ -156,7 +160,7 @@ class MinicacheApp(App[None]):
         if isinstance(below, Stage | Chooser):
             self.pop_screen()
         else:
-            self.switch_screen(Chooser())
+            self.switch_screen(Chooser(self._live.model if self._live else ""))
 
     def on_resize(self, event: Resize) -> None:
         """A terminal that has become too small gets a sentence in the place of a picture that nobody could read."""
@@ -197,6 +201,11 @@ class MinicacheApp(App[None]):
         else:
             link = f"\nThis place again: {player.permalink}" if player.permalink else ""
             self.notify(f"Saved {path}{link}", markup=False)
+
+    def on_command_palette_opened(self) -> None:
+        """What Textual asks for in it, as this terminal can show it."""
+        field = self.screen.query_one(Input)
+        field.placeholder = self.plain(field.placeholder)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         from .screens.stage import Stage

@@ -201,7 +201,8 @@ ASKS: Sequence[Ask] = (
     ),
     Ask(
         "Another prompt for a request",
-        "REQUEST: PART | PART …  A part is text, [name COUNT] for a text of that length, or [answer of REQUEST].",
+        "REQUEST: PART | PART …  A part is text (\\| is a | of it), [name COUNT] for a text of that length, or "
+        "[answer of REQUEST].",
         _prompt_line,
         _edit_prompt,
         edit=True,

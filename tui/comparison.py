@@ -1,30 +1,23 @@
-"""Two players in lock-step: neither is ever a scheduler step ahead of the other.
-
-    left     ●──●────────●─────●  │ ●───●
-    right    ●──────●──────●───●  │ ●─────●
-    frames   0  1   2    3     4  │ 5   6
-             └────── step 1 ───┘  └ step 2
-
-A frame is a pair of places. From one frame to the next each side goes to its next stop within the step; whoever has
-none left waits at the end of the step for the other.
-"""
+"""Two players in lock-step: neither is ever a scheduler step ahead of the other. They go from frame to frame."""
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from minicache.sim.breakpoint import Breakpoint
-from minicache.sim.errors import BadChange
+from minicache.sim.closing import closing_words
+from minicache.sim.errors import BadChange, UnknownThing
 from minicache.sim.fork import SetPolicy
 from minicache.sim.lock_step import NAMES, Parting, partings, run_both
 from minicache.sim.scenario import Kind, Scenario
-from minicache.sim.timeline import Timeline
 
 from .beats import Run
+from .frames import frames
 from .playable import Plays
 from .player import Player
+from .stops import stopping_places
 
 SHORT = {"hash": "hash chain", "radix": "radix tree"}
 
@@ -33,13 +26,19 @@ class Comparison(Plays):
     """`left` and `right` at the same scheduler step. Moves are those of a player; places are the left one's."""
 
     def __init__(
-        self, left: Player, right: Player, labels: tuple[str, str], names: Mapping[Kind, str] | None = None
+        self,
+        left: Player,
+        right: Player,
+        labels: tuple[str, str],
+        names: Mapping[Kind, str] | None = None,
+        brief: tuple[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.left = left
         self.right = right
         left.clockwork = right.clockwork = self.clockwork
         self.labels = labels
+        self.brief = brief or labels  # the labels where there is little room
         self._names = names or dict(zip(("hash", "radix"), labels, strict=True))
         self._frames = list(frames(left, right))
         self._lefts = array("q", [places[0] for places in self._frames])
@@ -54,7 +53,7 @@ class Comparison(Plays):
         timelines = run_both(scenario)
         left, right = Player(timelines["hash"]), Player(timelines["radix"])
         labels = [f"{SHORT[p.timeline.kind]}, blocks of {p.timeline.settings['block_size']}" for p in (left, right)]
-        comparison = cls(left, right, (labels[0], labels[1]), NAMES)
+        comparison = cls(left, right, (labels[0], labels[1]), NAMES, (SHORT["hash"], SHORT["radix"]))
         comparison._go(bisect_right(comparison._steps, step) - 1 if step else 0)
         return comparison
 
@@ -93,6 +92,11 @@ class Comparison(Plays):
         """The hit rates of both at the end of their runs."""
         return _percent(self.left, len(self.left.timeline) - 1), _percent(self.right, len(self.right.timeline) - 1)
 
+    @property
+    def says_the_same(self) -> bool:
+        """Whether there is the same to say of both sides: what happened last, or of what is selected."""
+        return _words(self.left) == _words(self.right)
+
     # Where we are
 
     @property
@@ -119,6 +123,18 @@ class Comparison(Plays):
     @breakpoints.setter
     def breakpoints(self, breakpoints: list[Breakpoint]) -> None:
         self.left.breakpoints = breakpoints
+
+    def stopping_places(self, breakpoints: Sequence[Breakpoint], after: int = -1) -> list[int]:
+        """Where the left side is in the frames in which a breakpoint stops either side: every such place behind
+        `after`, in order. Reads both runs."""
+        sides = ((self.left, self._lefts), (self.right, self._rights))
+        frames = {
+            bisect_left(places, place)
+            for player, places in sides
+            for place in stopping_places(player.timeline, breakpoints)
+            if place <= places[-1]
+        }
+        return sorted({place for frame in frames if (place := max(0, self._lefts[frame])) > after})
 
     def _step_of(self, places: tuple[int, int]) -> int:
         return max(self.left.timeline.step_of(places[0]), self.right.timeline.step_of(places[1]))
@@ -263,33 +279,19 @@ class Comparison(Plays):
         return False
 
 
+def _words(player: Player) -> tuple[object, ...]:
+    """What there is to say of a run at its place."""
+    if player.selection.kind != "nothing":
+        try:
+            return (player.explain(),)
+        except UnknownThing as error:
+            return (str(error),)
+    if player.place < 0:
+        return (player.story(),)
+    told = [(account.step, account.sentence, account.rule) for account in player.sentences()]
+    return (*told, closing_words(player.summary) if player.at_end else "")
+
+
 def _percent(player: Player, place: int) -> str:
     rate = player.timeline.hit_rate(place)
     return "–" if rate is None else f"{100 * rate:.1f} %"
-
-
-def frames(left: Player, right: Player) -> Iterator[tuple[int, int]]:
-    """The pairs of places, from before both runs to the end of both."""
-    places = [-1, -1]
-    players = (left, right)
-    yield -1, -1
-    while True:
-        ahead = [player.beats.after(place) for player, place in zip(players, places, strict=True)]
-        steps = [player.timeline.step_of(p) for player, p in zip(players, ahead, strict=True) if p is not None]
-        if not steps:
-            return
-        step = min(steps)
-        for side, (player, following) in enumerate(zip(players, ahead, strict=True)):
-            if following is not None and player.timeline.step_of(following) <= step:
-                places[side] = following
-            else:
-                places[side] = max(places[side], _end_of_step(player.timeline, step))
-        yield places[0], places[1]
-
-
-def _end_of_step(timeline: Timeline, step: int) -> int:
-    """The last event of a step, or of the run if that is shorter."""
-    last = len(timeline) - 1
-    if last < 0 or timeline.step_of(last) <= step:
-        return last
-    return timeline.place_of_step(step + 1) - 1

@@ -22,11 +22,13 @@ from .player import Player
 
 if TYPE_CHECKING:
     from minicache.engine.engine import Engine
+    from minicache.text.tokenizer import Tokenizer
 
 CAPACITY = 1024  # tokens of KV: small enough for a few prompts to fill it
 MAX_CONTEXT = 512
 MAX_TOKENS = 24
 MAX_EVENTS = 100_000  # of history; a request adds a few events a token, so it is never much more
+SAMPLE = "Where is my parcel?"  # by which it is told what a token is
 WAIT = 0.05  # seconds: how long an idle thread sleeps before it looks whether it is to end
 
 
@@ -45,6 +47,7 @@ class LiveEngine:
     """
 
     def __init__(self, model: str = "tiny", kind: Kind = "hash", max_events: int = MAX_EVENTS) -> None:
+        self.model = model
         self.max_events = max_events
         self._prompts: SimpleQueue[tuple[str, list[int], int]] = SimpleQueue()
         self._events: SimpleQueue[Event] = SimpleQueue()
@@ -67,7 +70,8 @@ class LiveEngine:
             },
         )
         self.timeline.kind = kind
-        self.timeline.token_words = EngineTokenWords(self._decode)
+        self.timeline.token_words = self.token_words = EngineTokenWords(self._decode)
+        self.token_words.unit = _unit(self._engine.tokenizer)
         self.player = Player(self.timeline, decode=self._decode)
         self._thread = threading.Thread(target=self._serve, name="live engine", daemon=True)
         self._thread.start()
@@ -165,6 +169,16 @@ class LiveEngine:
         while not self._prompts.empty():
             request, tokens, max_tokens = self._prompts.get()
             self._engine.submit(tokens, SamplingParams(max_tokens=max_tokens), request_id=request)
+
+
+def _unit(tokenizer: "Tokenizer | None") -> str:
+    """What a token is, in a sentence."""
+    if tokenizer is None:
+        return "A token is a number here: the model has no tokenizer."
+    count = len(tokenizer.encode(SAMPLE))
+    if count == len(SAMPLE.encode()):
+        return "A token is one byte of text here."
+    return f"A token is a piece of text here, as the model's tokenizer cuts it: “{SAMPLE}” is {count} of them."
 
 
 def _load(model: str, kind: Kind, sink: Callable[[Event], None]) -> "Engine":

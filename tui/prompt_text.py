@@ -13,6 +13,12 @@ from collections.abc import Sequence
 from minicache.core.errors import MinicacheError
 from minicache.sim.prompt import OutputOf, Part, Segment, Text, Tokens
 
+HELP = """\
+A **prompt** is text, or parts with `|` between them. A `|` takes one space on either side with it, if there is one: all
+other spaces belong to the text. `[tools 64]` is a part that has a name and so many tokens, `[answer of r1]` what a
+request generated. A backslash makes the character behind it a plain one: `\\|` is a `|` of your text, `\\[` a bracket,
+`\\\\` a backslash. `\\n` is the end of a line.
+"""
 BAR = " | "
 _ATOM = re.compile(r"\\u\{([0-9a-fA-F]{1,8})\}|\\(.)|( ?\| ?)|.", re.DOTALL)  # code point, plain character, bar
 _ANSWER = re.compile(r"\[answer of (\S+?)(?: without (\d+))?\]")

@@ -31,17 +31,18 @@ def stops_ahead(player: Player, breakpoints: Sequence[Breakpoint]) -> bool:
     return bool(breakpoints) and player.timeline.run_to(player.place, *breakpoints) is not None
 
 
-def kinds_of(timeline: Timeline) -> list[str]:
-    """The types of event that happen in a run, by name."""
-    return [kind for kind in sorted(TYPES) if timeline.next(-1, kind) is not None]
+def kinds_of(*timelines: Timeline) -> list[str]:
+    """The types of event that happen in one of the runs, by name."""
+    return [kind for kind in sorted(TYPES) if any(timeline.next(-1, kind) is not None for timeline in timelines)]
 
 
-def read_breakpoint(line: str, player: Player, may_come: bool = False) -> Breakpoint:
-    """A breakpoint as it is written; `evict` alone is the kind of event of this run in whose name that is. Raises
-    `BadBreakpoint`, also for a request or a block that is not in this run, unless it `may_come`."""
-    kinds = kinds_of(player.timeline)
+def read_breakpoint(line: str, *players: Player, may_come: bool = False) -> Breakpoint:
+    """A breakpoint as it is written; `evict` alone is the kind of event of these runs in whose name that is. Raises
+    `BadBreakpoint`, also for a request or a block that is in none of them, unless it `may_come`."""
+    kinds = kinds_of(*(player.timeline for player in players))
     point = Breakpoint.parse(" ".join(_written_out(word, kinds) for word in _SIGN.sub(r"\1", line).split()))
-    requests, blocks = player.index.requests, player.view.num_blocks
+    requests = {id: None for player in players for id in player.index.requests}
+    blocks = max(player.view.num_blocks for player in players)
     if point.request is not None and point.request not in requests and not may_come:
         few = ", ".join(list(requests)[:8]) + (", …" if len(requests) > 8 else "")
         hint = suggestion(point.request, requests) or f": it has {few}"
@@ -59,10 +60,12 @@ def _written_out(word: str, kinds: list[str]) -> str:
 class Completion(Suggester):
     """Completes the last condition of a breakpoint."""
 
-    def __init__(self, player: Player) -> None:
+    def __init__(self, *players: Player) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
-        self._words = ["kind=", *(f"kind={kind}" for kind in kinds_of(player.timeline)), "request="]
-        self._words += [*(f"request={id}" for id in player.index.requests), "block=", "hash=", "hit_rate<0.5"]
+        kinds = kinds_of(*(player.timeline for player in players))
+        requests = {f"request={id}": None for player in players for id in player.index.requests}
+        self._words = ["kind=", *(f"kind={kind}" for kind in kinds), "request="]
+        self._words += [*requests, "block=", "hash=", "hit_rate<0.5"]
 
     async def get_suggestion(self, value: str) -> str | None:
         *before, last = value.split(" ")

@@ -6,6 +6,8 @@ import pytest
 from textual.widgets import OptionList
 
 from minicache.sim.library import find_scenario, scenario_names
+from minicache_tui.screens.chooser import ENGINES
+from minicache_tui.sources import open_run
 
 from .shell_app import Shell, drive
 
@@ -140,3 +142,52 @@ def test_no_story_has_marks_that_would_be_shown_raw() -> None:
         scenario = find_scenario(name)
         found = re.search(r"\*\S|\b_\w+_\b|\]\(", f"{scenario.title} {scenario.story}")
         assert not found, (name, found)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (109, 30), (110, 36), (120, 36), (160, 48)])
+def test_every_title_can_be_read_whole(size) -> None:
+    """In the list from 80 columns on; else above or in the description of what is highlighted."""
+
+    async def play(shell: Shell) -> None:
+        options = shell.app.screen.query_one(OptionList)
+        for index, option in enumerate(options.options):
+            if option.id not in scenario_names():
+                continue
+            title = find_scenario(option.id).title
+            if size[0] >= 80:
+                assert f"  {title} " in str(option.prompt)
+            options.highlighted = index
+            await shell.pilot.pause()
+            await shell.pilot.pause()
+            top = shell.app.screen.query_one("#about").region.y
+            assert squeezed(title) in squeezed("".join(beside(shell, top, 4)))
+        assert options.virtual_size.height == options.option_count, "an option is a line"
+
+    def beside(shell: Shell, top: int, rows: int) -> list[str]:
+        region = shell.app.screen.query_one("#about").region
+        return [line[region.x + 2 : region.right - 2] for line in shell.lines[top : top + rows]]
+
+    drive(play, None, size=size)
+
+
+@pytest.mark.parametrize("model", ENGINES)
+def test_who_leaves_an_engine_that_a_shell_has_opened_is_where_one_chooses_it(model) -> None:
+    class Engine:
+        def __init__(self) -> None:
+            self.model = model
+
+        def poll(self) -> bool:
+            return False
+
+        def close(self) -> None:
+            pass
+
+    async def play(shell: Shell) -> None:
+        await shell.press("escape")
+        await shell.pilot.pause()
+        options = shell.app.screen.query_one(OptionList)
+        assert options.get_option_at_index(options.highlighted).id == f"engine {model}"
+        line = next(line for line in shell.lines if f"  {model}: type a prompt" in line)
+        assert line
+
+    drive(play, open_run("two-equal-prompts"), size=(80, 24), live=Engine())

@@ -78,3 +78,30 @@ def test_what_is_suggested_is_typed_over_and_what_is_to_be_edited_is_not() -> No
         assert "!" in shell.player.timeline.changes[-1][1].spec.prompt[-1].text[-1]
 
     drive(play, "preempt-and-resume")
+
+
+def test_only_where_a_prompt_of_parts_is_typed_it_is_said_how_it_is_written() -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press("right")
+        for action, choice, told in (("inject", None, True), ("go_to", None, False), ("fork", "Another prompt", True)):
+            await shell.press(OF[action])
+            if choice:
+                await shell.choose(choice)
+            dialog = " ".join(" ".join(line.strip(" │") for line in shell.lines).split())
+            assert ("\\| is a | of" in dialog) == told, action
+            await shell.press("f1")
+            await shell.pilot.pause()
+            assert ("\\| is a | of your text" in " ".join(shell.lines)) == told, action
+            await shell.press("escape", "escape")
+
+    drive(play, "timestamp-top", size=(100, 40))
+
+
+def test_a_bar_of_ones_own_text_is_sent_as_the_dialog_says() -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press("right", OF["inject"])
+        await shell.answer(r"either \| or | behind it")
+        parts = shell.player.timeline.changes[-1][1].spec.prompt
+        assert [part.text for part in parts] == ["either | or", "behind it"]
+
+    drive(play, "timestamp-top")

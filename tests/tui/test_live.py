@@ -158,3 +158,27 @@ def test_close_ends_the_thread_in_the_middle_of_an_answer():
     engine.submit(PROMPT, 400)
     engine.close()
     assert not any(thread.name == "live engine" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("prompt", ["a | b||c", r"[tools 64] \| \n \u{41}", " | ", "\\"])
+def test_a_prompt_is_served_as_it_is_typed(engine, prompt):
+    request = engine.submit(prompt, 1)
+    wait(engine, request)
+    arrival = engine.timeline.events[engine.player.index.requests[request].arrival]
+    assert bytes(arrival.tokens).decode() == prompt
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        ("tiny", "A token is one byte of text here."),
+        pytest.param("smollm2", "“Where is my parcel?” is", marks=pytest.mark.model),
+    ],
+)
+def test_it_is_said_what_a_token_is(model, what):
+    with LiveEngine(model) as engine:
+        assert what in engine.token_words.unit
+        assert engine.timeline.token_words.unit == engine.token_words.unit
+        request = engine.submit(PROMPT, 2)
+        wait(engine, request)
+        assert engine.player.fork(None).timeline.token_words.unit == engine.token_words.unit

@@ -15,3 +15,19 @@ def test_a_figure_goes_before_the_history_of_another_one(width: int, figures: li
             assert width > 80 or not set("▁▂▃▄▅▆▇█") & set(line)
 
     drive(play, "timestamp-end", size=(width, 24 if width == 80 else 48))
+
+
+@pytest.mark.parametrize("ascii", [False, True])
+@pytest.mark.parametrize("width", [*range(60, 82), 104])
+def test_the_hit_rate_and_the_first_and_last_keys_are_seen_at_every_width(width: int, ascii: bool) -> None:
+    async def play(shell: Shell) -> None:
+        await shell.press("end")
+        await shell.pilot.pause()
+        rate = shell.player.meters()[0].value.split(" %")[0]
+        assert len(rate) == 4
+        line = shell.lines[-1]
+        assert line.startswith((f" hit {rate}% ", f" hit rate {rate} % ")), line
+        assert ("right next" if ascii else "→ next") in line
+        assert "? help" in line
+
+    drive(play, "timestamp-end", size=(width, 20), ascii=ascii)

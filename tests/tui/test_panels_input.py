@@ -171,7 +171,8 @@ def test_the_cursor_of_the_ribbon_opens_the_fold() -> None:
         ribbon.focus()
         await pilot.press("down", *["right"] * 9)
         await pilot.pause()
-        assert ribbon.cursor in ribbon._pieces
+        assert ribbon._layout is not None
+        assert ribbon.cursor in [piece for _, piece in ribbon._layout.columns]
         await pilot.press("enter")
         await pilot.pause()
         model = app.player.ribbon()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache_tui.panels.pool_layout import Grid, lay_out
-from minicache_tui.panels.ribbon_layout import by_interest, fold, gap_text
+from minicache_tui.panels.ribbon_folding import by_interest, fold, gap_text
 
 SIZES = st.tuples(st.integers(1, 20_000), st.integers(16, 200), st.integers(1, 50))
 

@@ -1,7 +1,9 @@
 """The ribbon of a request: text, boundaries, the first difference; whatever the prompt is made of."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from minicache.core import EventStream, HashChainCache, Request, Scheduler, SchedulerConfig
@@ -9,7 +11,7 @@ from minicache.sim.library import find_scenario
 from minicache.sim.prompt import Run
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import FIRST_REDACTED_TOKEN, FIRST_SAMPLED_TOKEN, FIRST_SEGMENT_TOKEN
-from minicache_tui.model.token_text import TokenText, visible
+from minicache_tui.model.token_text import INSIDE, TokenText, visible
 from minicache_tui.player import Player
 from minicache_tui.signs import Sign
 
@@ -146,3 +148,41 @@ def test_pieces_of_small_blocks_say_how_many_blocks_there_are_and_which():
     whole = player_at(TOP, 30).ribbon()
     assert (whole.num_blocks, whole.drawn) == (len(whole.blocks), 0)
     assert [block.held for block in whole.blocks] == [f"b{block.block}" for block in whole.blocks]
+
+
+def tokenizer_of(data: bytes, sizes: list[int]) -> tuple[list[int], Callable[[Sequence[int]], str], list[int]]:
+    """Tokens of 1 to 5 bytes as an engine's are, their decoder, and with which byte each begins."""
+    vocabulary, starts, at = [], [], 0
+    while at < len(data):
+        starts.append(at)
+        vocabulary.append(data[at : at + sizes[len(vocabulary) % len(sizes)]])
+        at += len(vocabulary[-1])
+    decode = lambda tokens: b"".join(vocabulary[token] for token in tokens).decode("utf-8", "replace")  # noqa: E731
+    return list(range(len(vocabulary))), decode, starts
+
+
+SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=9)
+
+
+@given(
+    st.text(st.sampled_from("ab é€你👩\N{REPLACEMENT CHARACTER}"), min_size=1, max_size=30), SIZES, st.integers(1, 5)
+)
+@example("a👩b", [1], 1)
+def test_a_character_of_an_engine_is_whole_in_the_block_in_which_it_begins(text, sizes, block) -> None:
+    tokens, decode, starts = tokenizer_of(text.encode(), sizes)
+    begins = [len(text[:i].encode()) for i in range(len(text))]
+    shown = TokenText(tokens, decode=decode)
+    for start in range(0, len(tokens), block):
+        end = min(start + block, len(tokens))
+        limit = starts[end] if end < len(tokens) else len(text.encode())
+        expected = "".join(char for char, at in zip(text, begins, strict=True) if starts[start] <= at < limit)
+        assert shown.piece(start, end) == (expected or INSIDE)
+
+
+@given(st.binary(min_size=1, max_size=40), SIZES, st.integers(1, 5))
+def test_the_pieces_of_what_an_engine_made_up_are_all_of_it(data, sizes, block) -> None:
+    data = data.replace(INSIDE.encode(), b"x")
+    tokens, decode, _ = tokenizer_of(data, sizes)
+    shown = TokenText(tokens, decode=decode)
+    pieces = [shown.piece(start, min(start + block, len(tokens))) for start in range(0, len(tokens), block)]
+    assert "".join(piece for piece in pieces if piece != INSIDE) == shown.whole()

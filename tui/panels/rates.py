@@ -32,10 +32,12 @@ class Rates(Panel, can_focus=False):
         return 1
 
     def line(self, y: int) -> Line:
-        rates = self.comparison.rates
+        rates, labels = self.comparison.rates, self.comparison.labels
         room = self.width - width_of(NAME + GAP + "  ".join(rates))
-        longest = max(room // 2, room - min(map(width_of, self.comparison.labels)))  # of what the two are called
+        if sum(map(width_of, labels)) > room:
+            labels = self.comparison.brief
+        longest = max(room // 2, room - min(map(width_of, labels)))  # of what the two are called
         line = Line(self.width).add(NAME, "quiet")
-        for label, rate, gap in zip(self.comparison.labels, rates, (GAP, ""), strict=True):
+        for label, rate, gap in zip(labels, rates, (GAP, ""), strict=True):
             line.add(f"{cut(label, longest)} ", "quiet").add(rate, "hit strong").add(gap, "quiet")
         return line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -14,6 +15,8 @@ from .line import Line
 from .panel import SIDEWAYS, Panel
 
 if TYPE_CHECKING:
+    from minicache.sim.breakpoint import Breakpoint
+
     from ..player import Player
 
 
@@ -21,14 +24,16 @@ BREAKPOINT = "■"
 
 
 class Strip(Panel):
-    """The cursor is a cell; it goes with the player until it is moved."""
+    """The cursor is a cell; it goes with the player until it is moved. `stops` gives the places behind another one at
+    which breakpoints stop: those of the player, if nothing else is said."""
 
     HELP = """\
 # Event strip
 
 The whole run from left to right, a sign for each stretch of it: what is rare in a stretch is shown before what is
 common, so no eviction and no preemption is lost. The reversed cell is where you are; what lies ahead is fainter. `■`
-is where a breakpoint stops (`{add_breakpoint}` sets one, `{resume}` goes on to it).
+is where a breakpoint stops (`{add_breakpoint}` sets one, `{resume}` goes on to it). Of two runs in lock-step it shows
+the left one; a `■` is then where either of them stops.
 
 **Click** it or **drag** along it to go there. With the keyboard: `down` shows a cursor, `left`
 and `right` then move it, `enter` goes there.
@@ -41,6 +46,7 @@ and `right` then move it, `enter` goes there.
 
     def __init__(self, player: Player, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(player, id=id, classes=classes)
+        self.stops: Callable[[Sequence[Breakpoint], int], list[int]] = self._stops_of_player
         self.cursor: int | None = None
         self._cells: list[StripCell] = []
         self._read: tuple[object, ...] = ()
@@ -59,8 +65,11 @@ and `right` then move it, `enter` goes there.
         if (timeline, breakpoints) != self._marked:
             self._marked, self._stops, self._searched = (timeline, list(breakpoints)), [], 0
         if self._searched < len(timeline):  # it may grow
-            self._stops += stopping_places(timeline, breakpoints, after=self._searched - 1)
+            self._stops += self.stops(breakpoints, self._searched - 1)
             self._searched = len(timeline)
+
+    def _stops_of_player(self, breakpoints: Sequence[Breakpoint], after: int) -> list[int]:
+        return stopping_places(self.player.timeline, breakpoints, after)
 
     def _stops_in(self, cell: StripCell) -> bool:
         """Whether a breakpoint stops at one of the cell's events."""

@@ -25,7 +25,7 @@ class Ask(ModalScreen[T], Generic[T]):
     be edited or else to be typed over.
 
     `read` gets the line as it was typed, spaces at its ends too, and raises a `MinicacheError` for one that it cannot
-    take; its sentence is shown.
+    take; its sentence is shown. `help` is what the help says of this line.
     """
 
     app: MinicacheApp
@@ -34,10 +34,6 @@ class Ask(ModalScreen[T], Generic[T]):
 
 `enter` takes the line, `escape` leaves all as it is; what is wrong with a line is said below it. The run waits
 meanwhile.
-
-A **prompt** is text, or parts with `|` between them, each of which takes one space on either side: all other spaces
-belong to the text. `[tools 64]` is a part that has a name and so many tokens, `[answer of r1]` what a request
-generated. A backslash makes the character behind it a plain one, and `\\n` is the end of a line.
 """
     BINDINGS: ClassVar = [Binding("escape", "leave", "Leave"), Binding("f1", "help", "Help")]
 
@@ -49,8 +45,10 @@ generated. A backslash makes the character behind it a plain one, and `\\n` is t
         line: str = "",
         edit: bool = False,
         suggester: Suggester | None = None,
+        help: str = "",
     ) -> None:
         super().__init__()
+        self.HELP = f"{type(self).HELP}\n{help}"  # type: ignore[misc] # what Textual and our help ask of any widget
         self._edit, self._suggester = edit, suggester
         self._title, self._hint, self._read, self._line = title, hint, read, line
 

@@ -18,12 +18,12 @@ from textual.widgets.option_list import Option
 
 from minicache.core.errors import MinicacheError
 from minicache.sim.library import find_scenario, scenario_names
-from minicache.sim.scenario import GROUPS, Scenario
+from minicache.sim.scenario import GROUPS
 from minicache.sim.timeline import Timeline
 
 from ..comparison import Comparison
 from ..model.strip import StripMap
-from ..panels.line import ascii_only, cut, printable
+from ..panels.line import ascii_only, cut, printable, width_of
 from ..player import Player
 from ..sources import open_run
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 ENGINES = {
     "tiny": "A model of a million parameters that comes with minicache; a byte is a token.",
-    "smollm2": "SmolLM2-135M; `minicache model pull smollm2` fetches it first.",
+    "smollm2": "SmolLM2-135M; a token is a word, or a part of one. `minicache model pull smollm2` fetches it first.",
 }
-STRIP_WIDTH = 24
-TITLE_WIDTHS = (46, 60)  # columns of a title beside its strip, at least and at most
+STRIP_WIDTHS = (10, 24)  # columns of a strip, at least and at most: what the longest title leaves
 BESIDE = 3  # columns: the indent, and a scrollbar
+LEAST = 53  # columns of a title in the smallest terminal
 FIRST = "timestamp-top"  # with which to begin
 LOADING = 600  # seconds, at most, that a note about it stays
 CAPTION = "▾ arrives  ◆ hit  ▲ computed  ✕ evicted  ! preempted  ✓ done"  # the signs of the strips that say most
@@ -80,7 +80,7 @@ that you left opens where it was.
         &.-ascii OptionList, &.-ascii #about { border: ascii $mc-line; scrollbar-size-vertical: 0; }
         &.-ascii OptionList:focus { border: ascii $mc-focus; }
         #scenarios { height: 1fr; }
-        &.-wide #scenarios { width: 84; height: 100%; }
+        &.-wide #scenarios { width: 70%; max-width: 92; height: 100%; }
         #about {
             border: round $mc-line; border-title-color: $mc-text; border-title-style: bold;
             border-subtitle-color: $mc-quiet; padding: 0 1; height: 11; scrollbar-size: 0 0;
@@ -90,14 +90,17 @@ that you left opens where it was.
     }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: str = "") -> None:
+        """`engine` is the model of the live engine that one comes from, if it is one."""
         super().__init__()
-        self._strips: dict[str, Content] = {}
+        self._engine = engine
+        self._strips: dict[str, StripMap] = {}
         self._told = ""  # the id of what is highlighted
         found = map(find_scenario, scenario_names())
         self._scenarios = {
             s.name: s for s in sorted(found, key=lambda s: (GROUPS.index(s.group), s.name != FIRST, s.name))
         }
+        self._longest = max(width_of(printable(s.title)) for s in self._scenarios.values())  # of the titles
 
     def compose(self) -> ComposeResult:
         words = self.app.plain("  ↑ ↓ choose, enter opens")
@@ -111,7 +114,8 @@ that you left opens where it was.
     def on_mount(self) -> None:
         options = self.query_one(OptionList)
         left = self._left()
-        options.highlighted = options.get_option_index(left[0]) if left else 1
+        at = f"engine {self._engine}" if self._engine in ENGINES else left[0] if left else ""
+        options.highlighted = options.get_option_index(at) if at else 1
         options.focus()
         self.set_class(self.app.ascii, "-ascii")
         self.watch(self.query_one("#about"), "scroll_y", self._entitle, init=False)
@@ -134,41 +138,47 @@ that you left opens where it was.
             self.call_after_refresh(self._redraw)
 
     def _options(self) -> Iterator[Option]:
-        """A line each; the strips where there is room for them."""
-        least, most = TITLE_WIDTHS
-        room = self.query_one(OptionList).size.width - BESIDE if self._strips else least
-        strips = self._strips if self._fit(room) else {}
-        width = max(8, min(room - STRIP_WIDTH if strips else room, most))
+        """A line each; the strips where the longest title leaves room for them."""
+        room, of_strip = self._room, self._strip_width
+        width = max(8, self._longest + 1 if of_strip else room)
         for group, members in groupby(self._scenarios.values(), key=lambda scenario: scenario.group):
             yield Option(Content.styled(group, "bold $mc-quiet"), disabled=True)
             for scenario in members:
-                title = self.app.plain(cut(printable(scenario.title), width - 1))
+                title = self.app.plain(cut(printable(scenario.title), width))
                 name = Content.styled("  " + title.ljust(width), "$mc-text")
-                yield Option(name + strips[scenario.name] if strips else name, id=scenario.name)
+                yield Option(name + self._strip(scenario.name, of_strip) if of_strip else name, id=scenario.name)
         yield Option(Content.styled("A live engine", "bold $mc-quiet"), disabled=True)
         for model in ENGINES:
             yield Option(Content.styled(f"  {model}: type a prompt, watch it served", "$mc-text"), id=f"engine {model}")
 
-    def _fit(self, room: int) -> bool:
-        """Whether there is room for the strips beside the titles."""
-        return room >= TITLE_WIDTHS[0] + STRIP_WIDTH
+    @property
+    def _room(self) -> int:
+        """Columns of a title and its strip; before the runs are made, of the narrowest list that there is."""
+        return self.query_one(OptionList).size.width - BESIDE if self._strips else LEAST
+
+    @property
+    def _strip_width(self) -> int:
+        """Columns of each strip; 0 where there is no room for any, and before the runs are made."""
+        least, most = STRIP_WIDTHS
+        left = self._room - self._longest - 1
+        return min(left, most) if self._strips and left >= least else 0
 
     def _draw_strips(self) -> None:
         """The runs take a few milliseconds each: made when the screen stands."""
-        self._strips = {name: self._strip(scenario) for name, scenario in self._scenarios.items()}
+        self._strips = {name: StripMap(Timeline.record(scenario)) for name, scenario in self._scenarios.items()}
         self._redraw()
 
     def _redraw(self) -> None:
         options = self.query_one(OptionList)
         highlighted = options.highlighted
-        options.border_subtitle = self.app.plain(CAPTION) if self._fit(options.size.width - BESIDE) else ""
+        options.border_subtitle = self.app.plain(CAPTION) if self._strip_width else ""
         new = list(self._options())
         options.clear_options()
         options.add_options(new)
         options.highlighted = highlighted
 
-    def _strip(self, scenario: Scenario) -> Content:
-        cells = StripMap(Timeline.record(scenario)).cells(STRIP_WIDTH, -1)
+    def _strip(self, name: str, width: int) -> Content:
+        cells = self._strips[name].cells(width, -1)
         plain = self.app.ascii
         pieces = [(ascii_only(cell.glyph) if plain else cell.glyph, f"$mc-{cell.kind or 'line'}") for cell in cells]
         return Content.assemble(*pieces)
@@ -184,6 +194,8 @@ that you left opens where it was.
         self._told = self.query_one(OptionList).get_option_at_index(index).id or ""
         title, story = self._about(self._told)
         about = self.query_one("#about")
+        if width_of(title) > about.size.width - 2:  # a title that its frame would cut
+            title, story = "", f"{title}\n\n{story}"
         about.border_title = Content(self.app.plain(title))
         about.scroll_home(animate=False, force=True)
         self.query_one("#story", Static).update(self.app.plain(story))

@@ -70,7 +70,7 @@ async def find(stage: Stage) -> None:
 
 async def breakpoints(stage: Stage) -> None:
     """One more, or one less."""
-    player, points = stage.player, stage.playable.breakpoints
+    players, points = stage.players, stage.playable.breakpoints
     if points:
         choices = [("Another breakpoint", ""), *((f"Remove: {point.describe()}", "") for point in points)]
         chosen = await stage.app.push_screen_wait(
@@ -82,24 +82,25 @@ async def breakpoints(stage: Stage) -> None:
             stage.playable.breakpoints = [point for i, point in enumerate(points, 1) if i != chosen]
             stage.sync()
             return
+    runs = "this run" if len(players) == 1 else "these runs"
     hint = (
         "A kind of event (evict), request=ID, block=7, hash=9c1f or hit_rate<0.5; several with spaces between must "
         "all hold. "
-        f"Kinds of events in this run: {', '.join(kinds_of(player.timeline)) or 'none yet'}."
+        f"Kinds of events in {runs}: {', '.join(kinds_of(*(side.timeline for side in players))) or 'none yet'}."
     )
     asked = Ask(
         "Stop where (→ completes what you type)",
         hint,
-        lambda line: read_breakpoint(line, player, may_come=stage.live is not None),
+        lambda line: read_breakpoint(line, *players, may_come=stage.live is not None),
         _suggestion(stage),
-        suggester=Completion(player),
+        suggester=Completion(*players),
     )
     point = await stage.app.push_screen_wait(asked)
     if point is None:
         return
     stage.playable.breakpoints = [*points, point]
-    count = sum(len(stopping_places(side.timeline, [point])) for side in stage.players)
-    where = f"stops at {plural(count, 'event')} of this run" if count else "stops nowhere in this run"
+    count = sum(len(stopping_places(side.timeline, [point])) for side in players)
+    where = f"stops at {plural(count, 'event')} of {runs}" if count else f"stops nowhere in {runs}"
     on, back = key_of(stage.app, "resume"), key_of(stage.app, "reverse")
     stage.say(f"{point.describe()} {where}. {on} goes on to the next one, {back} back to the last.")
     stage.sync()

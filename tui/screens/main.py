@@ -20,6 +20,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Horizontal
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Footer
 
@@ -41,6 +42,8 @@ from ..panels.tree import Tree
 from ..player import BEAT_SECONDS, Player
 
 TABS = ("pool", "requests", "chain", "belt")
+# In fewer columns no meter fits beside all keys of the footer, and two of one word give way: (Unicode, plain ASCII).
+CRAMPED = 70, 77
 SHARE_OF_BEAT = 0.6  # of the time between two steps, a motion may take so much
 
 
@@ -77,6 +80,9 @@ radix tree, and the eviction order.
         #explain { height: 8; }
         #status { height: 1; }
         Footer { dock: none; width: auto; margin: 0 1; background: $background; }
+        &.-cramped #meters { padding: 0 0 0 1; }
+        &.-cramped .beside-meters { margin: 0 0 0 1; }
+        &.-cramped .beside-meters KeyGroup, &.-cramped .beside-meters FooterLabel { display: none; }
         #parting { height: 4; }
 
         &.-wide.-high #top, &.-wide.-tall #top {
@@ -114,15 +120,17 @@ radix tree, and the eviction order.
         .side { width: 1fr; height: 1fr; layout: vertical; }
         .side > .pool { height: 1fr; }
         .side > .ribbon { height: 5; }
-        .side > .explain { height: 10; }
-        &.-short .side > .explain { height: 36%; }
+        #words { height: 10; }
+        #words > Explain { width: 1fr; height: 100%; }
+        &.-short #words { height: 24%; }
+        &.-same #words-right { display: none; }
         #rates { display: none; }
         &.-narrow #rates { display: block; }
         &.-narrow .side > .meters { display: none; }
         &.-short .side > .ribbon { height: 4; }
-        &.-narrow #right { display: none; }
-        &.-narrow.-other #right { display: block; }
-        &.-narrow.-other #left { display: none; }
+        &.-narrow #right, &.-narrow #words-right { display: none; }
+        &.-narrow.-other #right, &.-narrow.-other #words-right { display: block; }
+        &.-narrow.-other #left, &.-narrow.-other #words-left { display: none; }
     }
     """
 
@@ -175,25 +183,27 @@ radix tree, and the eviction order.
         yield Strip(player, id="strip")
         with Horizontal(id="status"):
             yield Meters(player, id="meters")
-            yield Footer(show_command_palette=False, compact=True)
+            yield Footer(show_command_palette=False, compact=True, classes="beside-meters")
 
     def _compose_comparison(self, comparison: Comparison) -> ComposeResult:
-        title = Title(comparison.left, id="title")
-        title.label = "Compare: " + " ◀ ▶ ".join(comparison.labels)
-        yield title
+        sides = (("left", comparison.left), ("right", comparison.right))
+        yield Title(comparison.left, comparison, id="title")
         with Horizontal(id="sides"):
-            sides = (("left", comparison.left), ("right", comparison.right))
             for (side, player), label in zip(sides, comparison.labels, strict=True):
                 with Container(id=side, classes="side"):
                     pool = Pool(player, classes="pool")
                     pool.label = label
                     yield pool
                     yield Ribbon(player, classes="ribbon")
-                    yield Explain(player, classes="explain")
                     yield Meters(player, classes="meters")
+        with Horizontal(id="words"):
+            for side, player in sides:
+                yield Explain(player, id=f"words-{side}")
         yield Rates(comparison, id="rates")
         yield PartingLine(comparison, id="parting")
-        yield Strip(comparison.left, id="strip")
+        strip = Strip(comparison.left, id="strip")
+        strip.stops = comparison.stopping_places
+        yield strip
         with Horizontal(id="status"):
             yield Footer(show_command_palette=False, compact=True)
 
@@ -215,9 +225,14 @@ radix tree, and the eviction order.
         elif changed:
             self.motion.finish()
         self._name_tabs()
+        self._tell_once()
         for panel in self._panels:
             panel.moving = self.motion.progress
             panel.sync()
+
+    def _tell_once(self) -> None:
+        """Where there is the same to say of both sides, one panel says it, as wide as the two."""
+        self.set_class(isinstance(self._playable, Comparison) and self._playable.says_the_same, "-same")
 
     def _name_tabs(self) -> None:
         """Where panels stand one behind the other, their titles say which others there are."""
@@ -240,6 +255,10 @@ radix tree, and the eviction order.
             panel.moving = self.motion.progress
             if panel.region and panel.in_motion:
                 panel.redraw()
+
+    def on_resize(self, event: Resize) -> None:
+        ascii = self.app.has_class("-ascii")
+        self.set_class(event.size.width < CRAMPED[ascii], "-cramped")
 
     # What the panels ask for
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.binding import Binding
+from textual.events import Resize
 
 from minicache.core.errors import MinicacheError
 
@@ -140,7 +141,8 @@ class StageOfTwo(Stage):
 The same requests on both sides, and neither is ever a **step** of the scheduler ahead of the other. `{forward}` goes
 forward in both to the next thing that happens in one of them, `{back}` goes back, `{play}` plays. In a narrow terminal
 `1` shows the left side and `2` the right one; the line of **hit rates** has both. Below it stands where the two first
-treat a request differently, and how much each finds in all. `{leave}` leaves the comparison.
+treat a request differently, and how much each finds in all. Where there is the same to say of both, one **Explain** as
+wide as the two says it once. `{leave}` leaves the comparison.
 """
     BINDINGS: ClassVar = [
         *bindings(hidden=("fork",)),
@@ -154,7 +156,7 @@ treat a request differently, and how much each finds in all. `{leave}` leaves th
             return action == "show_side" and self.has_class("-narrow")
         return super().check_action(action, parameters)
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self.refresh_bindings)
 
     def action_show_side(self, number: int) -> None:

@@ -1,10 +1,20 @@
 """What a terminal that is too small shows, until it is larger again."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+if TYPE_CHECKING:
+    from ..app import MinicacheApp
+
 
 class TooSmall(ModalScreen[None]):
+    app: MinicacheApp
+
     def compose(self) -> ComposeResult:
-        yield Static("Too small: at least 60×20 characters are needed. Ctrl-C quits.", markup=False)
+        words = "Too small: at least 60×20 characters are needed. Ctrl-C quits."
+        yield Static(self.app.plain(words), markup=False)

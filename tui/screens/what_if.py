@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..changes import between, forked, injected, injection_defaults, offers, outcome, read_policy
 from ..comparison import Comparison
 from ..player import Player
+from ..prompt_text import HELP
 from .ask import Ask
 from .menu import Menu
 
@@ -32,7 +33,8 @@ async def fork(stage: Stage) -> None:
     if line is None:
         branch: Player | None = forked(player, ask, "")
     else:
-        dialog = Ask(ask.title, ask.hint, lambda text: forked(player, ask, text), line, edit=ask.edit)
+        help = HELP if ask.edit else ""
+        dialog = Ask(ask.title, ask.hint, lambda text: forked(player, ask, text), line, edit=ask.edit, help=help)
         branch = await stage.app.push_screen_wait(dialog)
     if branch is not None:
         stage.app.open_fork(branch)
@@ -44,10 +46,11 @@ async def inject(stage: Stage) -> None:
     id, prompt, max_tokens = injection_defaults(player.timeline, player.place)
     hint = (
         f"It comes in {between(player)}, in a fork. Write a prompt, or ID (TOKENS TO GENERATE): PROMPT. It is text, or "
-        "parts with | between, which takes the space on either side of it; [name COUNT] is a text of that length."
+        "parts with | between, which takes the space on either side of it (\\| is a | of the text); [name COUNT] is a "
+        "text of that length."
     )
     line = f"{id} ({max_tokens}): {prompt}"
-    asked = Ask("A request of your own", hint, lambda line: injected(player, line), line, edit=True)
+    asked = Ask("A request of your own", hint, lambda line: injected(player, line), line, edit=True, help=HELP)
     branch = await stage.app.push_screen_wait(asked)
     if branch is not None:
         stage.app.open_fork(branch, outcome(branch))
@@ -57,7 +60,8 @@ async def prompt(stage: Stage) -> None:
     """A prompt for the live engine."""
     live = stage.live
     assert live is not None
-    id = await stage.app.push_screen_wait(Ask("A prompt for the engine", "It is served at once.", live.submit))
+    hint = f"It is served at once, as you type it: | and [ ] and \\ are plain text here. {live.token_words.unit}"
+    id = await stage.app.push_screen_wait(Ask("A prompt for the engine", hint, live.submit))
     if id is not None:
         live.watch(id)
         stage.sync()

@@ -1,0 +1,165 @@
+"""Two runs on the screen: what is the same is said once, what is compared can be read, stops are those of either."""
+
+import pytest
+
+from minicache.sim.breakpoint import Breakpoint
+from minicache.sim.fork import EditPrompt
+from minicache.sim.library import find_scenario
+from minicache.sim.prompt import Segment
+from minicache.sim.timeline import Timeline
+from minicache_tui.comparison import Comparison
+from minicache_tui.panels.explain import Explain
+from minicache_tui.panels.strip import BREAKPOINT, Strip
+from minicache_tui.player import Player
+
+from .shell_app import Shell, drive
+
+
+def fork():
+    player = Player(Timeline.record(find_scenario("timestamp-top")))
+    player.go_to_request("user4")
+    return Comparison.of_fork(player.fork(EditPrompt("user4", (Segment("other things", 64),))))
+
+
+def policies():
+    player = Player(Timeline.record(find_scenario("preempt-and-resume")))
+    return Comparison.of_policies(player, {"max_num_seqs": 1})
+
+
+MADE = {"kinds": lambda: Comparison.of_kinds(find_scenario("two-equal-prompts")), "fork": fork, "policies": policies}
+BOTH = pytest.mark.parametrize("name", MADE)
+
+
+def said(explain: Explain) -> str:
+    """What a panel says, whatever its width: the words of all its rows."""
+    rows = ["".join(text for text, _ in row[1:]) for row in [*explain._rows, *([[], *explain._card])]]
+    return " ".join(" ".join(rows).split())
+
+
+@BOTH
+def test_what_is_the_same_on_both_sides_is_said_once_and_what_differs_twice(name) -> None:
+    async def play(shell: Shell) -> None:
+        comparison = shell.stage.playable
+        comparison.start()
+        seen = set()
+        for _ in range(60):
+            shell.stage.sync()
+            await shell.pilot.pause()
+            await shell.pilot.pause()
+            left, right = shell.stage.query(Explain)
+            shown = [panel for panel in (left, right) if panel.region]
+            alike = sentences(comparison.left) == sentences(comparison.right)
+            assert left in shown
+            assert (right in shown) == (not alike), comparison.frame
+            assert sum(panel.outer_size.width for panel in shown) == 120
+            for panel, player in zip(shown, (comparison.left, comparison.right), strict=False):
+                last = (sentences(player)[-1:] or [player.story().partition("\n")[2]])[0]
+                assert "".join(last.split()) in "".join(said(panel).split())
+            seen.add(alike)
+            if not comparison.step():
+                break
+        assert seen == {True, False}
+
+    def sentences(player: Player) -> list[str]:
+        return [account.sentence for account in player.sentences()]
+
+    drive(play, MADE[name](), size=(120, 36))
+
+
+def test_of_a_narrow_comparison_the_side_that_is_chosen_is_seen_also_where_both_say_the_same() -> None:
+    async def play(shell: Shell) -> None:
+        left, right = shell.stage.query(Explain)
+        for key, shown in (("1", left), ("2", right)):
+            await shell.press(key)
+            await shell.pilot.pause()
+            assert [panel for panel in (left, right) if panel.region] == [shown]
+            assert "The story" in "\n".join(shell.lines)
+
+    drive(play, MADE["kinds"](), size=(80, 24))
+
+
+def test_the_focus_stays_on_what_is_said_where_a_panel_goes() -> None:
+    async def play(shell: Shell) -> None:
+        while shell.stage.playable.says_the_same:
+            await shell.press("right")
+        left, right = shell.stage.query(Explain)
+        right.focus()
+        await shell.press("home")
+        await shell.pilot.pause()
+        assert not right.region
+        assert shell.stage.focused is left
+
+    drive(play, MADE["fork"](), size=(120, 36))
+
+
+@BOTH
+@pytest.mark.parametrize("width", [60, 66, 80, 100, 104, 120, 140, 160, 200])
+def test_the_title_says_what_is_compared(name, width) -> None:
+    async def play(shell: Shell) -> None:
+        comparison = shell.stage.playable
+        comparison.end()
+        shell.stage.sync()
+        await shell.pilot.pause()
+        title = shell.lines[0]
+        assert " ◀ ▶ ".join(comparison.brief) in title or " ◀ ▶ ".join(comparison.labels) in title
+        assert "…" not in title
+        assert f"step {comparison.step_now} of {comparison.num_steps}" in title
+        if width < 104:
+            rates = shell.lines[-7]
+            assert all(label in rates for label in comparison.brief)
+            assert "…" not in rates
+
+    drive(play, MADE[name](), size=(width, 24))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "kind", ["TokensComputed", "PathInserted", "BlocksAdopted", "DuplicatesFreed", "RequestPreempted"]
+)
+def test_the_strip_marks_the_frames_in_which_a_breakpoint_stops_either_side(name, kind) -> None:
+    comparison = MADE[name]()
+    comparison.breakpoints = [Breakpoint(kind=kind)]
+    comparison.start()
+    stops = set()
+    while comparison.continue_() and not comparison.at_end:
+        stops.add(comparison.place)
+    marked = comparison.stopping_places(comparison.breakpoints)
+    assert marked == sorted(set(marked))
+    assert stops <= set(marked)
+    assert set(marked) - stops <= {len(comparison.left.timeline) - 1}
+    half = marked[len(marked) // 2] if marked else 0
+    assert comparison.stopping_places(comparison.breakpoints, half) == [place for place in marked if place > half]
+
+
+def test_a_stop_of_the_right_side_alone_is_seen_on_the_strip_and_one_gets_there() -> None:
+    async def play(shell: Shell) -> None:
+        comparison = shell.stage.playable
+        assert not any(type(event).__name__ == "DuplicatesFreed" for event in comparison.left.timeline.events)
+        comparison.breakpoints = [Breakpoint(kind="DuplicatesFreed")]
+        shell.stage.sync()
+        await shell.pilot.pause()
+        strip = shell.stage.query_one(Strip)
+        assert 0 < strip.line(0).text.count(BREAKPOINT) <= len(comparison.stopping_places(comparison.breakpoints))
+        await shell.press("c")
+        here = strip._here
+        assert BREAKPOINT in strip.line(0).text
+        assert strip._stops_in(strip._cells[here])
+
+    drive(play, MADE["kinds"](), size=(160, 48))
+
+
+@pytest.mark.parametrize(("line", "kind"), [("duplicates", "DuplicatesFreed"), ("adopted", "BlocksAdopted")])
+def test_a_kind_of_event_of_either_side_can_be_typed(line, kind) -> None:
+    async def play(shell: Shell) -> None:
+        comparison = shell.stage.playable
+        sides = (comparison.left.timeline, comparison.right.timeline)
+        assert [side.next(-1, kind) is None for side in sides].count(True) == 1
+        await shell.press("b")
+        assert kind in " ".join(shell.lines)
+        await shell.answer(line)
+        assert [point.kind for point in comparison.breakpoints] == [kind]
+        assert any("of these runs" in note for note in shell.told)
+        await shell.press("c")
+        assert kind in {type(side.current).__name__ for side in (comparison.left, comparison.right)}
+
+    drive(play, MADE["kinds"](), size=(160, 48))
