@@ -26,6 +26,7 @@ from .model.find import find
 from .model.labels import Texts
 from .model.meters import meters_at
 from .model.requests import Requests
+from .model.ribbon import RibbonModel, ribbon_of
 from .model.rows import (
     NOTHING,
     BeltItem,
@@ -44,7 +45,6 @@ from .model.token_text import Decoder
 from .model.tree import Tree
 from .moves import Moves
 from .playable import BEAT_SECONDS, SPEEDS, Playable
-from .ribbon import RibbonModel, ribbon_of
 
 __all__ = [
     "BEAT_SECONDS",

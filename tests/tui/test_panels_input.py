@@ -172,7 +172,7 @@ def test_the_cursor_of_the_ribbon_opens_the_fold() -> None:
         await pilot.press("down", *["right"] * 9)
         await pilot.pause()
         assert ribbon._layout is not None
-        assert ribbon.cursor in [piece for _, piece in ribbon._layout.columns]
+        assert ribbon.cursor in [place.piece for place in ribbon._layout.places]
         await pilot.press("enter")
         await pilot.pause()
         model = app.player.ribbon()

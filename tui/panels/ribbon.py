@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 from minicache.sim.phrases import plural
 
 from ..model.rows import Selection
-from ..ribbon import RibbonModel
 from .line import Line
 from .panel import SIDEWAYS, Panel
+from .ribbon_folding import Piece
 from .ribbon_layout import Layout
-from .ribbon_marks import block_signs, marks, put, put_between
+from .ribbon_marks import Label, block_signs, marks, put, put_between
 from .ribbon_text import text_line
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ class Ribbon(Panel):
     HELP = """\
 # Tokens
 
-The prompt of the request, and behind it its answer, cut into blocks by `│`. **Blue** was found in the cache, **orange**
-is computed, **green** was generated; what has no colour is still to come. `▼` is the first token that differs from the
-most similar prompt before: from there on nothing can be found, whatever the text is. `hit 16▏` stands where the hit
-ends, `▏answer` where the answer begins, `…answer` where it goes on behind a gap. Below each block, or above it where
+The prompt of the request, and after it its answer, cut into blocks by `│`, in as many rows as the panel has. **Blue**
+was found in the cache, **orange** is computed, **green** was generated; what has no colour is still to come. `▼` is the
+first token that differs from the most similar prompt before: from there on nothing can be found, whatever the text is.
+**Red** is text that the other prompt has too, and that is lost: it must be computed again. `hit 16▏` stands where the
+hit ends, `▏answer` where the answer begins, `…answer` where it goes on after a gap. Below each block, or above it where
 the panel is low, stand its sign and its block of the pool, as `b43`. Blocks of one token, as a radix tree has them, are
 drawn together in pieces. What does not fit is folded.
 
@@ -48,10 +49,13 @@ where there is none yet the first token.
         self._layout: Layout | None = None
         self._key: tuple[object, ...] = ()
         self._moves = False
+        self._front = 0.0  # so many columns, row after row, a motion has come over
+        self._above: list[Label] = []
+        self._below: list[Label] = []
 
     def read(self) -> None:
         player = self.player
-        key = (id(player), player.version, self.width)
+        key = (id(player), player.version, self.width, self.height)
         if key == self._key:
             return
         self._key = key
@@ -64,38 +68,42 @@ where there is none yet the first token.
         if before is None or before.request != model.request:
             self.cursor = None
         self._moves = before is None or [b.sign for b in before.blocks] != [b.sign for b in model.blocks]
-        self._layout = Layout(model, self.width, self.cursor, self._before_answer(model))
+        self._layout = Layout(model, self.width, self.height // self._row_height or 1, self.cursor)
         drawn = f", drawn {model.drawn} to a piece" if model.drawn else ""
         tokens = plural(model.num_tokens, "token")
         figures = f"{tokens} · {plural(model.num_blocks, 'block')}{drawn}"
         self.entitle(f"{model.request} · tokens", figures, brief=tokens)
 
-    def _before_answer(self, model: RibbonModel) -> str:
-        """What the block in which the answer begins says before it."""
-        view, end = self.player.view, model.num_prompt_tokens
-        known = view.requests.get(model.request) or view.ended[model.request]
-        start = next(block.start for block in reversed(model.blocks) if block.start <= end)
-        return self.player.texts.of(model.request, known.tokens, end).piece(start, end)
-
     @property
     def in_motion(self) -> bool:
         return self._moves
 
-    def count(self) -> int:
+    @property
+    def _row_height(self) -> int:
+        """Marks, text, and if there is room signs below it."""
         return 3 if self.height >= 3 else 2
 
+    def count(self) -> int:
+        return self._row_height * (self._layout.num_rows if self._layout is not None else 1)
+
+    def redraw(self) -> None:
+        if self._layout is not None:
+            self._front = self._layout.num_rows * self.width + 1.0
+            if self._moves and self.moving < 1:
+                self._front *= self.moving
+            signs = list(block_signs(self._layout, self._front, self.mark))
+            self._above = put_between(marks(self._layout, self._front), signs if self._row_height < 3 else ())
+            self._below = signs
+        super().redraw()
+
     def line(self, y: int) -> Line:
-        layout = self._layout
-        if layout is None:
+        if self._layout is None:
             return Line(self.width).add("No request has arrived yet." if y == 0 else "", "quiet")
-        moving = self._moves and self.moving < 1
-        front = self.width * self.moving if moving else self.width + 1  # the column up to which the motion has come
-        if y == 1:
-            return text_line(layout, front, self.cursor if self.pointing else None, self.player.chosen_blocks())
-        signs = block_signs(layout, front, self.mark)
-        if y == 2:
-            return put(signs, self.width)
-        return put(put_between(marks(layout, front), signs if self.count() < 3 else ()), self.width)
+        row, what = divmod(y, self._row_height)
+        if what == 1:
+            cursor = self.cursor if self.pointing else None
+            return text_line(self._layout, row, self._front, cursor, self.player.chosen_blocks())
+        return put(self._below if what == 2 else self._above, row, self.width)
 
     # Cursor
 
@@ -106,13 +114,16 @@ where there is none yet the first token.
         self._layout.fold(block)
         return True
 
+    def _piece_at(self, layout: Layout, x: int, y: int) -> Piece:
+        return layout.piece_at(x, y // self._row_height)
+
     def move(self, dx: int, dy: int) -> bool:
         if self._layout is None or not dx:
             return False
         return self._move_to(self._layout.change if self.cursor is None else self.cursor + dx)
 
     def point(self, x: int, y: int) -> bool:
-        return self._layout is not None and self._move_to(self._layout.first(self._layout.piece_at(x)).index)
+        return self._layout is not None and self._move_to(self._layout.first(self._piece_at(self._layout, x, y)).number)
 
     def under_cursor(self) -> Selection | None:
         if self._layout is None or self.cursor is None:
@@ -122,10 +133,10 @@ where there is none yet the first token.
     def describe(self, x: int, y: int) -> str:
         if self._layout is None:
             return ""
-        model, piece = self._layout.model, self._layout.piece_at(x)
+        model, piece = self._layout.model, self._piece_at(self._layout, x, y)
         first, last = self._layout.first(piece), self._layout.last(piece)
         words = f"tokens {first.start:,} to {last.start + last.num_tokens - 1:,} of {model.request}"
         if model.drawn:
             return words
-        which = f"its block {first.index:,}" if first is last else f"its blocks {first.index:,} to {last.index:,}"
+        which = f"its block {first.number:,}" if first is last else f"its blocks {first.number:,} to {last.number:,}"
         return f"{words}: {which}"

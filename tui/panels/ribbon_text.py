@@ -5,19 +5,20 @@
 
 from collections.abc import Collection
 
-from ..ribbon import RibbonBlock
+from ..model.ribbon import RibbonBlock
 from .line import Line
 from .ribbon_layout import Layout
 
 
-def text_line(layout: Layout, front: float, cursor: int | None, chosen: Collection[int]) -> Line:
-    """`front` is the column up to which a motion has come: only what stands before it has its tint. `chosen` are blocks
-    of the pool."""
+def text_line(layout: Layout, row: int, front: float, cursor: int | None, chosen: Collection[int]) -> Line:
+    """`front` is how many columns of all rows a motion has come over: only what stands before it has its tint. `chosen`
+    are blocks of the pool."""
     line = Line(layout.width)
-    for column, piece in layout.columns:
+    for place in layout.row(row):
+        piece = place.piece
         line.add("│", "focus strong" if piece == cursor else "line")
         block = layout.first(piece)
-        tint = f"on-{block.sign}" if block.sign is not None and column < front else ""
+        tint = _tint(block) if row * layout.width + place.column < front else ""
         if isinstance(piece, range):
             line.add(layout.text_of(piece), f"quiet {tint}")
             continue
@@ -25,7 +26,14 @@ def text_line(layout: Layout, front: float, cursor: int | None, chosen: Collecti
         style += " cursor" if piece == cursor else ""
         style += " chosen" if block.block in chosen else ""
         _add_text(line, block, layout.texts[piece], layout.model.difference, style)
-    return line.add("│", "line")
+    return line.add("│", "line") if line.end else line
+
+
+def _tint(block: RibbonBlock) -> str:
+    """Lost is what could have been found, until it is computed."""
+    if block.sign is None:
+        return "on-evicted" if block.lost else ""
+    return f"on-{block.sign}"
 
 
 def _add_text(line: Line, block: RibbonBlock, text: str, difference: int | None, style: str) -> None:

@@ -100,6 +100,7 @@ radix tree, and the eviction order.
         }
         &.-medium #pool, &.-medium #chain { row-span: 2; }
         &.-tall #explain { height: 10; }
+        &.-wide.-tall #ribbon { height: 11; }
 
         &.-narrow #top, &.-short #top { layout: vertical; height: 1fr; }
         &.-narrow #top > Panel, &.-short #top > Panel { display: none; }

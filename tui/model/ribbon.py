@@ -1,16 +1,18 @@
 """A request's tokens as a ribbon cut into blocks: what was found, where it first differed, what is computed."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from minicache.core.views import EngineView, RequestView
 from minicache.sim.finding import Finding
 from minicache.sim.phrases import block_ranges
 
-from .model.labels import Texts
-from .model.rows import Selection
-from .model.run_index import RunIndex
-from .signs import Sign
+from ..signs import Sign
+from .labels import Texts
+from .rows import Selection
+from .run_index import RunIndex
 
 PIECE = 16  # tokens: blocks of one or two tokens are drawn together in pieces of at most so many
 SMALL = 4  # tokens: blocks that are smaller are drawn together
@@ -18,17 +20,18 @@ SMALL = 4  # tokens: blocks that are smaller are drawn together
 Find = Callable[[int], Finding]
 
 
-@dataclass(frozen=True, slots=True)
-class RibbonBlock:
-    """Tokens `[start, start + num_tokens)`. `sign` is hit, computed or generated, for good and not only in this step;
-    None is still to come. `block` holds them, the first of several, and `held` names all; before they have one it is
-    None, and `held` empty."""
+class RibbonBlock(NamedTuple):
+    """Tokens `[start, start + num_tokens)`, the ribbon's block `number`. `sign` is hit, computed or generated, for good
+    and not only in this step; None is still to come. `lost`: its text is in the other prompt too, but after the
+    difference, so that it cannot be found. `block` of the pool holds the tokens, the first of several, and `held` names
+    all; before they have one it is None, and `held` empty."""
 
-    index: int
+    number: int
     start: int
     num_tokens: int
     text: str
     sign: Sign | None
+    lost: bool
     block: int | None
     held: str
     selection: Selection
@@ -38,7 +41,9 @@ class RibbonBlock:
 class RibbonModel:
     """It takes `num_blocks` blocks. `blocks` are these, or, if `drawn` is not 0, pieces of at most so many tokens in
     which several smaller ones are drawn together. `hit_tokens` were found by the last lookup; at token `difference` the
-    request differs from `against`, the one it was compared with, and nothing behind it can be found."""
+    request differs from `against`, the one it was compared with, and nothing after it can be found, though the text of
+    `num_lost` of the `num_after` whole blocks there is the same. `before_answer` is what the block in which the answer
+    begins says before it."""
 
     request: str
     num_tokens: int
@@ -49,6 +54,9 @@ class RibbonModel:
     hit_tokens: int
     difference: int | None
     against: str | None
+    num_lost: int
+    num_after: int
+    before_answer: str
 
 
 def ribbon_of(
@@ -61,10 +69,10 @@ def ribbon_of(
     lookup = index.last_lookup(request, place)
     finding = finding_at(lookup) if lookup is not None else None
     hit = finding.explanation.num_tokens if finding else 0
-    computed = known.num_computed_tokens
-    table = view.tables.get(request, [])
-    text = texts.of(request, known.tokens, known.num_prompt_tokens)
-    borders = {hit, known.num_prompt_tokens, computed, *_node_ends(view, request)}
+    computed, prompt = known.num_computed_tokens, known.num_prompt_tokens
+    table, size = view.tables.get(request, []), view.block_size
+    text = texts.of(request, known.tokens, prompt)
+    pieces = list(_pieces(len(known.tokens), size, {hit, prompt, computed, *_node_ends(view, request)}))
     blocks = [
         RibbonBlock(
             number,
@@ -72,27 +80,37 @@ def ribbon_of(
             end - start,
             text.piece(start, end),
             _sign(known, start, end, hit, computed),
-            table[start // view.block_size] if start // view.block_size < len(table) else None,
-            _held(table, start, end, view.block_size),
-            _selection(request, start, table, view.block_size),
+            _lost(finding, start // size, (end - 1) // size, size),
+            table[start // size] if start // size < len(table) else None,
+            _held(table, start, end, size),
+            _selection(request, start, table, size),
         )
-        for number, (start, end) in enumerate(_pieces(len(known.tokens), view.block_size, borders))
+        for number, (start, end) in enumerate(pieces)
     ]
-    difference = against = None
-    if finding is not None and finding.explanation.reason == "difference":
-        difference, against = finding.explanation.token, finding.explanation.other
-    size = view.block_size
+    differs = finding if finding is not None and finding.explanation.reason == "difference" else None
     return RibbonModel(
         request,
         len(known.tokens),
-        known.num_prompt_tokens,
+        prompt,
         -(-len(known.tokens) // size),
         _together(size) if size < SMALL else 0,
         blocks,
         hit,
-        difference,
-        against,
+        differs.explanation.token if differs else None,
+        differs.explanation.other if differs else None,
+        differs.same_behind if differs else 0,
+        differs.blocks_behind if differs else 0,
+        text.piece(next(start for start, _ in reversed(pieces) if start <= prompt), prompt),
     )
+
+
+def _lost(finding: Finding | None, first: int, last: int, size: int) -> bool:
+    """Whether the blocks `first` to `last` stand after the first difference, and hold what the other's there hold."""
+    if finding is None or finding.explanation.reason != "difference" or finding.explanation.token is None:
+        return False
+    after = finding.explanation.token // size + 1
+    differing = finding.differ_behind[bisect_left(finding.differ_behind, first) :][:1]
+    return after <= first and last < after + finding.blocks_behind and all(block > last for block in differing)
 
 
 def _sign(known: RequestView, start: int, end: int, hit: int, computed: int) -> Sign | None:
