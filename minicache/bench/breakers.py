@@ -110,7 +110,7 @@ BREAKERS = (
     Breaker(
         "a timestamp with seconds",
         "the date by day, after everything static",
-        "Each second is another first line, and nothing behind a line that differs is found again.",
+        "Each second is another first line, and nothing after a line that differs is found again.",
         lambda visit: ([f"{DATE} {visit.time_of_day}", *STATIC], [visit.question]),
         lambda visit: ([*STATIC, f"Today is {DATE}."], [visit.question]),
     ),
@@ -131,14 +131,14 @@ BREAKERS = (
     Breaker(
         "retrieved passages first",
         "passages in the user's turn, before the question",
-        "Each question finds other passages, so that the instructions behind them are computed each time.",
+        "Each question finds other passages, so that the instructions after them are computed each time.",
         lambda visit: ([visit.passages, *STATIC], [visit.question]),
         lambda visit: (STATIC, [visit.passages, visit.question]),
     ),
     Breaker(
         "a request id in the prompt",
         "the id goes into a header, not into the prompt",
-        "An id never comes twice, and so nothing behind it does; the model has no use for it.",
+        "An id never comes twice, and so nothing after it does; the model has no use for it.",
         lambda visit: ([f"Request {visit.request_id}", *STATIC], [visit.question]),
         lambda visit: (STATIC, [visit.question]),
     ),

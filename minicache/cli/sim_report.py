@@ -15,6 +15,7 @@ from minicache.sim.cost_model import CostModel
 from minicache.sim.expect import mismatches
 from minicache.sim.explainer import Explained
 from minicache.sim.finding import Finding
+from minicache.sim.glossary import GLOSSARY
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.lock_step import partings, report
 from minicache.sim.lookup_words import differs_inside
@@ -128,8 +129,10 @@ def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
     if scenario:
         if first:
             yield scenario.story
+            yield timeline.token_words.unit
             yield CostModel.named(scenario.model, scenario.device).describe()
-        yield f"{'The' if first else 'The other'} cache: {scenario.caches[kind].describe()}."
+        name = "hash chain" if kind == "hash" else "radix tree"
+        yield f"{'The' if first else 'The other'} cache: {scenario.caches[kind].describe()}; that is {GLOSSARY[name]}."
     else:
         yield f"The cache: {kind}, {settings['num_blocks'] - 1} blocks of {settings['block_size']}."
         yield f"The clock: {settings.get('clock', 'as recorded')}."

@@ -11,12 +11,12 @@ from minicache.sim.toml_table import suggestion
 
 EXAMPLES = {
     "kind": "kind=BlocksEvicted",
-    "request": "request=r2",
+    "request": "request=ID",
     "block": "block=7",
     "hash": "hash=9c1f",
     "hit_rate": "hit_rate<0.5",
 }
-HOW = "write kind=BlocksEvicted, request=r2, block=7, hash=9c1f, or hit_rate<0.5"
+HOW = "write kind=BlocksEvicted, request=ID, block=7, hash=9c1f, or hit_rate<0.5"
 _WRITTEN = re.compile(r"(\w+)(=|<)(\S+)")
 _SIGN = re.compile(r"\s*([=<])\s*")
 BLOCK_FIELDS = ("blocks", "freed")  # fields of events that hold block ids

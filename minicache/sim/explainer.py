@@ -178,7 +178,10 @@ def _is_findable(narrator: Narrator, block: int) -> bool:
 def _state_of_block(narrator: Narrator, block: int, content: str) -> str:
     """`content` is what a lookup finds in it; empty if none can."""
     if block == 0:
-        return "Block b0 is the null block: it pads block tables, and is never handed out, published or evicted."
+        return (
+            "Block b0 is the null block: it fills the empty places of block tables, and is never handed out, published "
+            "or evicted."
+        )
     owners = narrator.owners(block)
     if owners:
         return f"Block b{block} is in use by {listed(owners)}, and a lookup finds {content or 'nothing in it'}."

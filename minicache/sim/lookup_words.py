@@ -75,11 +75,11 @@ def _difference(finding: Finding, radix: bool, block_size: int, words: TokenWord
         else:
             same += _differ_too(finding, block_size, words)
     if radix:
-        behind = plural(finding.blocks_behind, "token" if block_size == 1 else "block")
-        return f"{text} The path in the tree parts there, so the {behind} behind it cannot be reused{same}."
+        rest = plural(finding.blocks_behind, "token" if block_size == 1 else "block")
+        return f"{text} The path in the tree parts there, so the {rest} after it cannot be reused{same}."
     if finding.blocks_behind == 1:
-        return f"{text} Its hash is new, so the hash of the block behind it is new too{same}."
-    return f"{text} Its hash is new, so the hashes of the {finding.blocks_behind:,} blocks behind it are new too{same}."
+        return f"{text} Its hash is new, so the hash of the block after it is new too{same}."
+    return f"{text} Its hash is new, so the hashes of the {finding.blocks_behind:,} blocks after it are new too{same}."
 
 
 def _differ_too(finding: Finding, block_size: int, words: TokenWords) -> str:

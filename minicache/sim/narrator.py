@@ -6,6 +6,7 @@ listens to a run from its first event on, finds out everything by itself.
 
 from collections.abc import Collection
 
+from minicache.core.events import BlocksPublished
 from minicache.core.views import EngineView
 from minicache.sim.finding import Finding
 from minicache.sim.tokens import SIMULATED
@@ -34,6 +35,14 @@ class Narrator(EngineView):
 
     def clock(self, time: float) -> str:
         return f"{time - (self.start or 0.0):.3f} s{' (modelled)' if self.modelled else ''}"
+
+    def is_ahead(self, event: BlocksPublished) -> bool:
+        """Whether blocks that have just been published are not computed yet."""
+        request = self.requests.get(event.request)
+        if request is None or event.node is not None:
+            return False
+        last = self.tables[event.request].index(event.blocks[-1])
+        return request.num_computed_tokens < (last + 1) * self.block_size
 
     # The pool
 

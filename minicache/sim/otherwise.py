@@ -4,10 +4,16 @@ from minicache.core import events as ev
 from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import plural
 
+MODELLED = "Modelled times come from a formula, not from a clock."
+
 
 def otherwise(event: ev.Event, narrator: Narrator) -> str | None:
     """A sentence, or None where the rule's own says it all. The narrator has just taken the event."""
     match event:
+        case ev.StepStarted() if narrator.modelled:
+            return f"With a larger max_num_batched_tokens the same work would take fewer steps. {MODELLED}"
+        case ev.StepFinished() if narrator.modelled:
+            return f"With less to compute the step would have taken less time. {MODELLED}"
         case ev.RequestArrived():
             return _arrived(event, narrator)
         case ev.AdmissionFailed():

@@ -15,7 +15,7 @@ from minicache.sim.otherwise import otherwise
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`name` is the rule in two to five words, `otherwise` a sentence, `decided_by` a function as
+    """`name` is the rule in two to five words, `otherwise` a sentence or two, `decided_by` a function as
     `core/scheduler.py Scheduler.add`."""
 
     name: str
@@ -27,8 +27,8 @@ LOOKUP = {"hash": "core/hash_chain_cache.py HashChainCache.lookup", "radix": "co
 
 LOOKUPS: dict[str, tuple[str, str]] = {
     "difference": (
-        "nothing behind a difference",
-        "Had {request} gone on as {other} does, it could have found more: move what differs behind what is shared.",
+        "nothing after a difference",
+        "Had {request} gone on as {other} does, it could have found more: put what differs after what is shared.",
     ),
     "ends": (
         "full blocks only",
@@ -112,7 +112,7 @@ EVENTS: dict[type[ev.Event], Rule] = {
     ),
     ev.QueueReordered: Rule(
         "the queue policy",
-        "With queue_policy fcfs the order of arrival would have stayed.",
+        "With queue_policy fcfs the order of arrival would have stayed; lpm takes the longest prefix match first.",
         f"{PLANNER}._admit_waiting",
     ),
     ev.AdmissionFailed: Rule(
@@ -136,7 +136,7 @@ EVENTS: dict[type[ev.Event], Rule] = {
         f"{SCHEDULER}.update",
     ),
     ev.RequestPreempted: Rule(
-        "somebody gives up its KV",
+        "somebody must make room",
         "With more blocks, fewer running requests (max_num_seqs) or shorter outputs nobody would have had to.",
         f"{SCHEDULER}._preempt",
     ),
@@ -165,7 +165,7 @@ EVENTS: dict[type[ev.Event], Rule] = {
         f"{PAGED}.release",
     ),
     ev.BlocksUnpublished: Rule(
-        "computed KV only", "Had the step been computed, the blocks would have stayed findable.", f"{HASH}._let_go"
+        "computed KV only", "Had the step been computed, the blocks could still be found.", f"{HASH}._let_go"
     ),
     ev.BlocksEvicted: Rule(
         "least recently used first",
@@ -174,7 +174,8 @@ EVENTS: dict[type[ev.Event], Rule] = {
     ),
     ev.NodesEvicted: Rule(
         "leaves first, in the strategy's order",
-        "A lock at or below a node keeps it; another strategy would have chosen otherwise.",
+        "A lock at or below a node keeps it. The strategy gives the order: lru the least recently used first, lfu the "
+        "least frequently used.",
         f"{TREE}.evict",
     ),
     ev.CacheReset: Rule(
@@ -204,10 +205,16 @@ EVENTS: dict[type[ev.Event], Rule] = {
         f"{RADIX}.publish",
     ),
 }
+AHEAD = Rule(  # of its KV
+    "published when scheduled",
+    "Safe: the step computes all that it schedules, each layer its KV before any of it is read; a block given up "
+    "first can no longer be found. A radix tree waits: it publishes computed KV only.",
+    f"{HASH}.publish",
+)
 IN_THE_TREE: dict[type[ev.Event], Rule] = {
     ev.BlocksPublished: Rule(
         "computed KV only",
-        "Until it is published, nobody else can find it; a block that is not full is published when it is.",
+        "Until it is published, nobody else can find it. A hash chain publishes earlier, what a step is to compute.",
         f"{RADIX}.publish",
     ),
     ev.BlocksReleased: Rule(
@@ -223,6 +230,8 @@ def rule_of(event: ev.Event, narrator: Narrator) -> Rule:
     if isinstance(event, ev.PrefixMatched):
         assert narrator.finding is not None
         return lookup_rule(narrator.finding, narrator.radix, narrator.block_size)
+    if isinstance(event, ev.BlocksPublished) and narrator.is_ahead(event):
+        return AHEAD
     rule = (narrator.radix and IN_THE_TREE.get(type(event))) or EVENTS[type(event)]
     words = otherwise(event, narrator)
     return rule if words is None else replace(rule, otherwise=words)

@@ -17,7 +17,7 @@ RECENT, LAST_PREFILL = "recent (vLLM)", "last prefill (SGLang)"
 RATES: dict[str, str] = {
     **{name: (function.__doc__ or "").strip() for name, function in DEFINITIONS.items()},
     RECENT: "Hit tokens of looked-up tokens over the last 1,000 requests, in whole steps, resumed ones left out.",
-    LAST_PREFILL: "Hit tokens of hit and newly computed prompt tokens, in the last step that prefilled.",
+    LAST_PREFILL: "Hit tokens of hit and newly computed prompt tokens, in the last step that computed any (prefill).",
 }
 
 

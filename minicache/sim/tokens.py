@@ -101,7 +101,10 @@ class TokenWords:
     themselves, those of named `segments` (name -> tokens, asked for when they are needed) by their place in these."""
 
     simulated = True
-    unit = "A token is one byte of text here, or one of the numbered tokens of a part that has only a name."
+    unit = (
+        "A token is one byte of text here, or one of the numbered tokens of a part that has only a name; its KV is "
+        "what the model computes of it and reads again for every later token."
+    )
 
     def __init__(self, segments: Callable[[], Mapping[str, Sequence[int]]] = dict) -> None:
         self.segments = segments

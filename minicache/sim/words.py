@@ -38,10 +38,10 @@ def on_StepStarted(narrator: Narrator, event: ev.StepStarted) -> str:
 def on_StepFinished(narrator: Narrator, event: ev.StepFinished) -> str:
     held, findable = narrator.num_held, narrator.num_findable_unheld
     capacity = narrator.num_blocks - 1
-    means = "" if not findable else " (in the tree, used by nobody)" if narrator.radix else " (free, but findable)"
+    means = " (in the tree, used by nobody)" if narrator.radix else " (free, but can still be found)"
     return (
         f"Step {event.step} ends at {narrator.clock(event.time)} with {plural(event.num_tokens, 'token')} computed. Of "
-        f"{plural(capacity, 'block')}, {held:,} are in use, {findable:,} cached{means}, "
+        f"{plural(capacity, 'block')}, {held:,} are in use, {findable:,} cached{means if findable else ''}, "
         f"{capacity - held - findable:,} empty; {len(narrator.running)} running, {len(narrator.waiting)} waiting."
     )
 
@@ -111,8 +111,8 @@ def on_TokensSampled(narrator: Narrator, event: ev.TokensSampled) -> str:
 def on_RequestPreempted(narrator: Narrator, event: ev.RequestPreempted) -> str:
     end = "front" if event.front else "back"
     return (
-        f"{event.request} is preempted: {event.why}. It keeps its tokens, gives up its KV and waits again, at the "
-        f"{end} of the queue."
+        f"{event.request} is preempted: {event.why}. It must give back its blocks, which hold its KV; it keeps its "
+        f"tokens and waits again, at the {end} of the queue."
     )
 
 
@@ -152,19 +152,17 @@ def on_BlocksAllocated(narrator: Narrator, event: ev.BlocksAllocated) -> str:
 
 def on_BlocksPublished(narrator: Narrator, event: ev.BlocksPublished) -> str:
     single = len(event.blocks) == 1
-    become = "becomes" if single else "become"
-    what = f"{plural(len(event.blocks), 'block')} of {event.request} {become} findable"
+    be, it = ("is", "it") if single else ("are", "them")
+    what = f"{plural(len(event.blocks), 'block')} of {event.request} {be} published (a lookup can find {it} now)"
     where = block_ranges(event.blocks)
     if event.node is not None:
         below = f"below node {event.parent_node}" if event.parent_node else "below the root"
         return f"{what} as node {event.node}, {below}: {where}."
     first, last = short_hash(event.hashes[0]), short_hash(event.hashes[-1])
     hashes = f"hash {first}…" if single else f"hashes {first}… to {last}…"
-    request = narrator.requests.get(event.request)
-    end = (narrator.tables[event.request].index(event.blocks[-1]) + 1) * narrator.block_size
     early = ""
-    if request is not None and request.num_computed_tokens < end:
-        early = f", before {'its' if single else 'their'} KV is computed"
+    if narrator.is_ahead(event):
+        early = f"; {'its' if single else 'their'} KV is still to be computed, in this step"
     return f"{what}: {where}, under {hashes}{early}."
 
 

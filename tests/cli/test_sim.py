@@ -7,6 +7,7 @@ import pytest
 
 from minicache.cli import main as cli
 from minicache.core.event_log import from_json
+from minicache.sim.glossary import GLOSSARY
 from minicache.sim.library import find_scenario, scenario_names
 
 
@@ -109,6 +110,17 @@ def test_logs_are_written_and_read_again(tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"run.jsonl", "both.hash.jsonl", "both.radix.jsonl"}
 
 
+@pytest.mark.parametrize("name", scenario_names())
+def test_a_transcript_says_at_its_head_what_a_token_kv_and_the_cache_are(name, capsys):
+    assert call("run", name, "--plain") == 0
+    out = capsys.readouterr().out
+    head = out.partition("   0  ")[0]
+    assert "A token is" in head
+    assert "KV is" in head
+    for kind in find_scenario(name).kinds:
+        assert GLOSSARY[{"hash": "hash chain", "radix": "radix tree"}[kind]] in out
+
+
 def test_redacted_output_has_no_prompt(tmp_path, capsys):
     log = tmp_path / "run.jsonl"
     assert call("run", "tail-first", "--plain", "--redact", "--events", str(log)) == 0
@@ -118,7 +130,7 @@ def test_redacted_output_has_no_prompt(tmp_path, capsys):
 
 def test_explain(capsys):
     assert call("explain", "timestamp-top", "--cache", "hash", "--request", "user2") == 0
-    assert "The rule: nothing behind a difference." in capsys.readouterr().out
+    assert "The rule: nothing after a difference." in capsys.readouterr().out
     assert call("explain", "timestamp-top", "--event", "5", "--json") == 0
     assert set(json.loads(capsys.readouterr().out)) == {"hash", "radix"}
 

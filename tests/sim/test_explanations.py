@@ -19,9 +19,9 @@ def test_a_request_explained():
         "user2 is finished: it asked with 672 tokens, hit 0 of them, was never preempted and has generated 4 of 4."
     )
     lookup = told.accounts[1]
-    assert lookup.rule.name == "nothing behind a difference"
+    assert lookup.rule.name == "nothing after a difference"
     assert lookup.rule.otherwise == (
-        "Had user2 gone on as user1 does, it could have found more: move what differs behind what is shared."
+        "Had user2 gone on as user1 does, it could have found more: put what differs after what is shared."
     )
     assert lookup.rule.decided_by == "core/hash_chain_cache.py HashChainCache.lookup"
     assert str(lookup).endswith("(core/hash_chain_cache.py HashChainCache.lookup)")

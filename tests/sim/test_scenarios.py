@@ -1,5 +1,7 @@
 """The scenarios that come with minicache: complete, and with the figures that they promise."""
 
+import re
+
 import pytest
 
 from minicache.sim.expect import mismatches
@@ -55,6 +57,24 @@ def test_each_tells_a_story(name):
     assert any(word in scenario.story for word in ("Watch", "watch", "Compare")), "it says what to watch"
     for kind in scenario.kinds:
         assert scenario.expect[kind].per_request.get("hit_tokens"), "it says what is hit"
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_a_story_names_another_scenario_by_its_title_and_its_name(name):
+    story = " ".join(find_scenario(name).story.split()).lower()
+    for other in scenario_names():
+        if re.search(rf"\b{other}\b", story):
+            assert f"{find_scenario(other).title.lower()} ({other})" in story
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_a_setting_in_a_story_stands_in_brackets_and_can_be_set(name):
+    """A story is read on screens, too, where nobody can type one."""
+    story = " ".join(find_scenario(name).story.split())
+    settings = re.findall(r"\(`--set (\S+)`\)", story)
+    assert story.count("--") == len(settings)
+    for setting in settings:
+        assert len(Timeline.record(find_scenario(name, [setting])))
 
 
 @pytest.mark.parametrize(("name", "kind"), cases())

@@ -13,7 +13,7 @@ from minicache.sim.explainer import explain_request
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.phrases import block_ranges, listed, named_blocks, own_blocks, plural, ranges
-from minicache.sim.rules import EVENTS, IN_THE_TREE, LOOKUP, LOOKUPS
+from minicache.sim.rules import AHEAD, EVENTS, IN_THE_TREE, LOOKUP, LOOKUPS
 from minicache.sim.scenario_file import read_scenario
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import TokenWords, segment_tokens, show_token, show_tokens
@@ -58,7 +58,7 @@ def test_a_timestamp_at_the_top_with_the_hash_chain():
         "user1 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. No earlier request is "
         "known that begins in the same way.",
         "user2 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Its block 0 differs from user1's "
-        'at token 13: "2" stands there instead of "1". Its hash is new, so the hashes of the 41 blocks behind it are '
+        'at token 13: "2" stands there instead of "1". Its hash is new, so the hashes of the 41 blocks after it are '
         'new too, although 40 of them hold the same text; only its block 40, "User 2 asks: whe", differs too, at token '
         '645: "2" instead of "1".',
     ]
@@ -67,7 +67,7 @@ def test_a_timestamp_at_the_top_with_the_hash_chain():
 def test_a_timestamp_at_the_top_with_the_radix_tree():
     assert lookups_of("timestamp-top", "radix")[1] == (
         'user2 looks up its prefix and finds 13 of 672 tokens. Its token 13 differs from user1\'s: "2" stands there '
-        'instead of "1". The path in the tree parts there, so the 658 tokens behind it cannot be reused, although 657 '
+        'instead of "1". The path in the tree parts there, so the 658 tokens after it cannot be reused, although 657 '
         'of them hold the same text; only its token 645 in "User 2 asks: whe" differs too: "2" instead of "1".'
     )
 
@@ -84,7 +84,8 @@ def test_two_equal_prompts_with_the_hash_chain():
         "which begins alike, waits too.",
         "user1 takes 3 fresh blocks from the head of the free queue: b1–b3.",
         "user1 is admitted: 0 of its 40 tokens come from the cache, 40 are computed in this step.",
-        "2 blocks of user1 become findable: b1, b2, under hashes 91b4d8c6… to 33f4f5e3…, before their KV is computed.",
+        "2 blocks of user1 are published (a lookup can find them now): b1, b2, under hashes 91b4d8c6… to 33f4f5e3…; "
+        "their KV is still to be computed, in this step.",
         "user2 looks up its prefix and finds 32 of 40 tokens, 2 of 2 whole blocks. Every whole block of user2 was "
         "found (32 tokens). Only full blocks are cached, so its last, partial one was not.",
         "user2 adopts 2 cached blocks: b1, b2, which it shares with user1.",
@@ -131,8 +132,8 @@ def test_the_reasons_of_lookups(name, kind, request_id, reason):
 def test_pressure_in_words():
     lines = lines_of("preempt-and-resume", "hash")
     assert (
-        "second is preempted: first needed a block and none was free. It keeps its tokens, gives up its KV and waits "
-        "again, at the front of the queue."
+        "second is preempted: first needed a block and none was free. It must give back its blocks, which hold its KV; "
+        "it keeps its tokens and waits again, at the front of the queue."
     ) in lines
     assert any("is admitted again after its preemption" in line for line in lines)
     assert any(line.startswith("second does not fit: it needs") for line in lines)
@@ -200,15 +201,15 @@ def second_lookup(first, second, after):
             False,
             "although 2 of them hold the same text; r0 has no more than these.",
         ),
-        ("aaaabbbbcccc", "Xaaaxxxxyyyy", True, "so the hashes of the 2 blocks behind it are new too."),
+        ("aaaabbbbcccc", "Xaaaxxxxyyyy", True, "so the hashes of the 2 blocks after it are new too."),
     ],
 )
-def test_of_the_blocks_behind_a_difference_those_that_differ_too_are_named(first, second, after, end):
+def test_of_the_blocks_after_a_difference_those_that_differ_too_are_named(first, second, after, end):
     assert second_lookup(first, second, after).endswith(end)
 
 
 @pytest.mark.parametrize("name", scenario_names())
-def test_what_is_said_of_the_blocks_behind_is_so_in_every_run(name):
+def test_what_is_said_of_the_blocks_after_it_is_so_in_every_run(name):
     for kind in find_scenario(name).kinds:
         timeline = Timeline.record(find_scenario(name), kind)
         size, tokens = timeline.settings["block_size"], {}
@@ -243,6 +244,64 @@ def test_nobody_is_compared_with_who_waits():
     """Nothing that `second` begins with has been computed when `first` looks up, so going on like it would not help."""
     first = lookups_of("preempt-and-resume", "hash")[0]
     assert first.endswith("No earlier request is known that begins in the same way.")
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_what_comes_later_in_a_prompt_is_after_and_never_behind(name):
+    scenario = find_scenario(name)
+    told = [scenario.title, scenario.story]
+    for kind in scenario.kinds:
+        for line in narrate(Timeline.record(scenario, kind)):
+            told += [line.words, line.rule.name, line.rule.otherwise]
+    assert [words for words in told if "behind" in words] == []
+
+
+GIVES_UP_WHAT_IT_PUBLISHED = ("preempt-and-resume", "block_size=1", "num_blocks=37", "victim=least_output")
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen"),
+    [
+        *(((name,), (AHEAD.name,)) for name in scenario_names() if "hash" in find_scenario(name).kinds),
+        (("thundering-herd", "publish_at=compute"), ("full blocks only",)),
+        (GIVES_UP_WHAT_IT_PUBLISHED, (AHEAD.name, "unpublished")),
+    ],
+    ids=str,
+)
+def test_what_is_published_ahead_of_its_kv_is_computed_in_the_same_step_or_given_up(settings, seen):
+    """The rule says why it is safe: so it is, in every run."""
+    name, *changes = settings
+    ahead = {}  # block -> who published it, and its tokens up to there
+    told = set()
+    for line in narrate(Timeline.record(find_scenario(name, changes), "hash")):
+        event = line.event
+        if isinstance(event, ev.BlocksPublished):
+            told.add(line.rule.name)
+            assert (line.rule == AHEAD) == ("still to be computed" in line.words)
+            if line.rule == AHEAD:
+                table, size = line.narrator.tables[event.request], line.narrator.block_size
+                ahead |= {block: (event.request, (table.index(block) + 1) * size) for block in event.blocks}
+        elif isinstance(event, ev.BlocksUnpublished):
+            told.add("unpublished")
+            ahead = {block: one for block, one in ahead.items() if block not in event.blocks}
+        elif isinstance(event, ev.TokensComputed):
+            end = event.start + event.num_tokens
+            ahead = {block: one for block, one in ahead.items() if one[0] != event.request or one[1] > end}
+        elif isinstance(event, ev.StepFinished):
+            assert not ahead
+    assert told >= set(seen)
+
+
+def test_who_is_preempted_still_has_the_blocks_that_it_must_give_back():
+    lines = list(narrate(Timeline.record(find_scenario("preempt-and-resume"), "hash")))
+    preempted = {line.place: line.event.request for line in lines if isinstance(line.event, ev.RequestPreempted)}
+    assert preempted
+    for line in narrate(Timeline.record(find_scenario("preempt-and-resume"), "hash")):
+        if line.place in preempted:
+            assert line.narrator.tables[preempted[line.place]]
+            assert "must give back its blocks" in line.words
+            assert isinstance(lines[line.place + 1].event, ev.BlocksReleased)
+            assert lines[line.place + 1].event.request == preempted[line.place]
 
 
 def test_phrases():
@@ -282,4 +341,5 @@ def test_blocks_of_the_pool_and_of_a_prompt_never_look_alike(name):
         for line in transcript(Timeline.record(find_scenario(name), kind)):
             rest = re.sub(r"[Ii]ts blocks? \d|\bblocks? [\d–, ]+ of [a-z]", "", line)
             assert not re.search(r"\b[Bb]locks? \d", rest), line
-            assert not re.search(r"\bfree(?! queue|, but findable)\b", line.replace("none was free", "")), line
+            rest = rest.replace("none was free", "").replace("free, but can still be found", "")
+            assert not re.search(r"\bfree(?! queue)\b", rest), line

@@ -37,7 +37,7 @@ def test_concurrent_duplicates() -> None:
     {
         "C2": "the tail that fills no page stays private",
         "C2.2": "the same prompt adopts the whole pages only",
-        "C2.3": "at the end the output is published behind the prompt, and only the partial page is freed",
+        "C2.3": "at the end the output is published after the prompt, and only the partial page is freed",
     }
 )
 def test_unaligned_tail() -> Iterator[str]:

@@ -64,7 +64,7 @@ def _explain_node(id: int, place: int, view: EngineView, narration: Narration, t
     fate = fate.replace("1 node hang on it and go", "1 node hangs on it and goes")
     summary = (
         f"Node {id}, {below}, holds {plural(len(node.tokens), 'token')} in {plural(len(node.blocks), 'block')}, "
-        f'"{text(id)}": {fate}. It was hit {plural(node.hits, "time")}.'
+        f'"{text(id)}": {fate}. Its hit count is {node.hits}{"; making it counted as the first" if node.hits else ""}.'
     )
     return Explained(f"node {id}", summary, accounts(narration, places))
 

@@ -1,4 +1,4 @@
-"""Ragged queries over block tables, causal: prompts, chunks behind a cached prefix and decodes in one launch.
+"""Ragged queries over block tables, causal: prompts, chunks after a cached prefix and decodes in one launch.
 
 Shapes: T tokens of the batch, S sequences, Hq query heads, Hkv key-value heads, G = Hq / Hkv, D head size, N blocks,
         B block size, M blocks of a table, P tiles, R rows of a tile, Q queries of a tile, C keys of a tile,
