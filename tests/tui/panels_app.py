@@ -59,6 +59,12 @@ class PanelsApp(App[None]):
         panel = self.panel(id)
         return [panel.render_line(y).text.rstrip() for y in range(panel.height)]
 
+    def ribbon_rows(self) -> list[tuple[str, str]]:
+        """The marks and the text of each row of the ribbon."""
+        lines = self.text_of("ribbon")
+        high = 3 if len(lines) >= 3 else 2
+        return list(zip(lines[::high], lines[1::high], strict=False))
+
 
 def player_of(name: str, place: int = -1) -> Player:
     player = Player(Timeline.record(find_scenario(name)))

@@ -109,10 +109,11 @@ def test_a_miss_is_seen_on_the_ribbon_where_it_is() -> None:
         player.next_request()
         player.next_of("PrefixMatched")
         app.main.sync()
-        marks, text, _ = app.text_of("ribbon")
+        (marks, text), *_, (_, last) = app.ribbon_rows()
         assert marks[text.index("14:03:22") + len("14:03:2")] == "▼"
-        assert "first difference: token 13 (against user1)" in marks
-        assert "blocks …" in text
+        lost = "40 of the 41 blocks after it hold the same text"
+        assert f"first difference: token 13 (against user1) · {lost}" in marks
+        assert "blocks …" in last
         explained = " ".join("\n".join(app.text_of("explain")).split())
         assert 'at token 13: "2" stands there instead of "1"' in explained.replace("▌ ", "")
         assert "HashChainCache.lookup" in explained
@@ -251,15 +252,16 @@ def test_the_hit_ends_on_the_ribbon_where_it_says_so_and_the_difference_stands_b
     app = PanelsApp(player)
 
     async def play(pilot: Pilot[None]) -> None:
-        marks, text = app.text_of("ribbon")[:2]
-        ribbon = player.ribbon()
+        ribbon, rows = player.ribbon(), app.ribbon_rows()
         assert ribbon is not None
-        end = marks.index("▏")
-        assert marks[:end].endswith(f"hit {ribbon.hit_tokens:,}")
+        hit, after = f"hit {ribbon.hit_tokens:,}▏", f"▼ first difference: token {ribbon.difference}"
+        row = next(number for number, (marks, _) in enumerate(rows) if hit in marks)
+        marks, text = rows[row]
+        end = marks.index(hit) + len(hit) - 1
         assert text[end] == "│"
-        assert f"▼ first difference: token {ribbon.difference}" in marks[end:]
-        behind = next(block.text for block in ribbon.blocks if block.start == ribbon.hit_tokens)
-        assert text[end + 1 :].startswith(behind)
+        first = next(block.text for block in ribbon.blocks if block.start == ribbon.hit_tokens)
+        assert "".join([text[end + 1 :], *(text[1:] for _, text in rows[row + 1 :])]).startswith(first)
+        assert after in "".join([marks[end:], *(marks for marks, _ in rows[row + 1 :])])
 
     drive(app, (width, 48 if width > 100 else 24), play)
 

@@ -186,3 +186,25 @@ def test_the_pieces_of_what_an_engine_made_up_are_all_of_it(data, sizes, block) 
     shown = TokenText(tokens, decode=decode)
     pieces = [shown.piece(start, min(start + block, len(tokens))) for start in range(0, len(tokens), block)]
     assert "".join(piece for piece in pieces if piece != INSIDE) == shown.whole()
+
+
+@pytest.mark.parametrize("timeline", [TOP, *TIMELINES.values()], ids=["timestamp-top", *TIMELINES])
+def test_what_is_lost_is_the_same_text_after_the_first_difference(timeline):
+    player = Player(timeline)
+    size = player.view.block_size
+    while player.step():
+        ribbon = player.ribbon()
+        if ribbon is None or ribbon.difference is None:
+            assert ribbon is None or not any(block.lost for block in ribbon.blocks)
+            continue
+        lookup = player.index.last_lookup(ribbon.request, player.place)
+        prompts = player_at(timeline, lookup).view
+        ours, theirs = (
+            (prompts.requests.get(id) or prompts.ended[id]).tokens for id in (ribbon.request, ribbon.against)
+        )
+        for block in ribbon.blocks:
+            numbers = range(block.start // size, -(-(block.start + block.num_tokens) // size))
+            whole = numbers.stop * size <= len(ours)
+            alike = [ours[n * size : (n + 1) * size] == theirs[n * size : (n + 1) * size] for n in numbers]
+            assert block.lost == (whole and all(alike) and numbers.start > ribbon.difference // size)
+    assert timeline is not TOP or (ribbon.num_lost, ribbon.num_after) == (40, 41)

@@ -31,9 +31,7 @@ def test_an_answer_that_is_seen_is_marked_where_it_begins_or_goes_on(name, kind,
     async def play(pilot: Pilot[None]) -> None:
         while player.step() and player.step_now < STEPS:
             app.main.sync()
-            lines = app.text_of("ribbon")
-            high = 3 if len(lines) >= 3 else 2
-            rows = list(zip(lines[::high], lines[1::high], strict=False))
+            rows = app.ribbon_rows()
             ribbon = player.ribbon()
             assert ribbon is not None
             request = player.view.requests.get(ribbon.request) or player.view.ended[ribbon.request]
