@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.dom import DOMNode
+from textual.driver import Driver
 from textual.events import Resize
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widgets import Input
 
 from .comparison import Comparison
+from .guard import Guard
 from .keys import INTERRUPT, KEYS, key_of, keys_in_use, typed
-from .panels.line import ascii_only
+from .panels.line import ascii_only, printable
 from .player import Player
 from .theme import MINICACHE_DARK, MINICACHE_LIGHT, variables
 
@@ -50,7 +53,7 @@ class MinicacheApp(App[None]):
     }
     Ask, Menu { align: center middle; background: $background 60%; }
     TooSmall { align: center middle; background: $background; }
-    TooSmall Static { width: auto; }
+    TooSmall Static { width: 100%; text-align: center; }
     .dialog-title { text-style: bold; color: $mc-text; }
     .dialog-hint { color: $mc-quiet; }
     .dialog-error { color: $mc-evicted; height: auto; }
@@ -64,6 +67,8 @@ class MinicacheApp(App[None]):
     .dialog { border-subtitle-color: $mc-quiet; }
     Footer FooterLabel { margin: 0 1 0 0; }
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
+    Stage ToastRack { dock: bottom; align: right bottom; }
+    Stage.-wide Toast { max-width: 76; }
     Toast { background: $surface; width: auto; max-width: 90%; margin: 0 1; padding: 0 1; }
     """
 
@@ -79,6 +84,7 @@ class MinicacheApp(App[None]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
+        self._filters.append(Guard(ascii))
         self.clock = clock
         self.register_theme(MINICACHE_DARK)
         self.register_theme(MINICACHE_LIGHT)
@@ -89,8 +95,19 @@ class MinicacheApp(App[None]):
         self.set_class(ascii, "-ascii")
         self.set_keymap(dict(keymap or {}))
         self.keys_in_use = keys_in_use(keymap or {})
-        self._opened, self._live = opened, live
+        self._opened = opened
+        self.live = live  # the engine that serves; it does so behind other screens too, until another one or the end
         self.left: Player | Comparison | None = None  # the run that was left last for the chooser
+        self.too_small = False
+
+    def get_driver_class(self) -> type[Driver]:
+        """On Linux and macOS our own, which knows what a paste is; elsewhere Textual's."""
+        textuals = super().get_driver_class()
+        if textuals.__name__ != "LinuxDriver":
+            return textuals
+        from .driver import Terminal
+
+        return Terminal
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme.dark)
@@ -103,7 +120,8 @@ class MinicacheApp(App[None]):
         return self.has_class("-ascii")
 
     def plain(self, text: str) -> str:
-        """Text of ours as this terminal can show it."""
+        """Text as this terminal can show it, in lines. Whatever a dialog or a note says has been through here."""
+        text = "\n".join(map(printable, text.split("\n")))
         for sign, name in ARROWS if self.ascii else ():
             text = text.replace(sign, name)
         return ascii_only(text) if self.ascii else text
@@ -115,7 +133,16 @@ class MinicacheApp(App[None]):
             self.push_screen(Chooser())
             self._keep_what_is_loaded()
         else:
-            self.open_stage(self._opened, self._live)
+            self.open_stage(self._opened, self.live)
+
+    def on_unmount(self) -> None:
+        self.keep_engine(None)
+
+    def keep_engine(self, live: "LiveEngine | None") -> None:
+        """This engine is the one that serves; the one before ends."""
+        if self.live is not None and self.live is not live:
+            self.live.close()
+        self.live = live
 
     def _keep_what_is_loaded(self) -> None:
         """A run is many small objects that stay: the garbage collector need not walk them again and again, which would
@@ -125,6 +152,22 @@ class MinicacheApp(App[None]):
         gc.freeze()
         gc.set_threshold(*gc.get_threshold()[:2], 1000)  # hardly ever all that is new since: it takes a long frame
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """A note. Its words are text and never markup, whoever says them."""
+        from .screens.stage import Stage
+
+        super().notify(self.plain(message), title=self.plain(title), severity=severity, timeout=timeout, markup=False)
+        if self.screen_stack and isinstance(self.screen, Stage):
+            self.screen.call_after_refresh(self.screen.place_notes)
+
     # Screens
 
     def open_stage(self, playable: Player | Comparison, live: "LiveEngine | None" = None) -> None:
@@ -133,11 +176,11 @@ class MinicacheApp(App[None]):
         self.push_screen(StageOfTwo(playable) if isinstance(playable, Comparison) else Stage(playable, live))
         self._keep_what_is_loaded()
 
-    def open_fork(self, branch: Player, words: str = "") -> None:
-        """Show a fork on top of its original; say `words`, else what to do with it."""
+    def open_fork(self, branch: Player, words: str) -> None:
+        """Show a fork on top of its original; say what it is, and how to compare the two."""
         self.open_stage(branch)
         compare, leave = key_of(self, "compare"), key_of(self, "leave")
-        self.notify(words or f"{compare} compares the two, {leave} goes back to the original.", markup=False)
+        self.notify(f"{words}\n{compare} and enter: this fork beside its original. {leave}: back to the original.")
 
     async def run_action(
         self,
@@ -155,23 +198,28 @@ class MinicacheApp(App[None]):
         from .screens.stage import Stage
 
         left, below = self.screen, self.screen_stack[-2]
-        if not isinstance(below, Stage) and isinstance(left, Stage) and left.live is None:
+        if not isinstance(below, Stage) and isinstance(left, Stage):
             self.left = left.playable
         if isinstance(below, Stage | Chooser):
             self.pop_screen()
         else:
-            self.switch_screen(Chooser(self._live.model if self._live else ""))
+            self.switch_screen(Chooser())
 
     def on_resize(self, event: Resize) -> None:
         """A terminal that has become too small gets a sentence in the place of a picture that nobody could read."""
         from .screens.too_small import TooSmall
 
-        small = event.size.width < MIN_WIDTH or event.size.height < MIN_HEIGHT  # `self.size` is still the one before
+        self.too_small = event.size.width < MIN_WIDTH or event.size.height < MIN_HEIGHT
         shown = isinstance(self.screen, TooSmall)
-        if small and not shown:
+        if self.too_small and not shown:
             self.push_screen(TooSmall())
-        elif shown and not small:
+        elif shown and not self.too_small:
             self.pop_screen()
+
+    def action_command_palette(self) -> None:
+        """Nothing opens over that sentence."""
+        if not self.too_small:
+            super().action_command_palette()
 
     # What keys and the palette do everywhere
 
@@ -188,19 +236,17 @@ class MinicacheApp(App[None]):
     def action_interrupt(self) -> None:
         self.exit(return_code=INTERRUPTED)
 
-    def save_picture(self, player: Player) -> None:
-        """An SVG of the screen into the current folder."""
-        from .picture import picture_of, write
+    def save_picture(self, playable: Player | Comparison) -> None:
+        """An SVG of the screen into the current folder, beside those that are there."""
+        from .picture import file_name, picture_of, write_new
 
-        scenario = player.timeline.scenario
-        path = Path(f"minicache-{scenario.name if scenario else 'run'}-event-{max(0, player.place)}.svg")
+        name = file_name(playable)
         try:
-            write(path, picture_of(self, player.title))
+            path = write_new(Path(), name, picture_of(self, playable.title))
         except OSError as error:
-            self.notify(f"{path} cannot be written: {error.strerror}", severity="error", markup=False)
+            self.notify(f"{name}.svg cannot be written: {error.strerror}", severity="error")
         else:
-            link = f"\nThis place again: {player.permalink}" if player.permalink else ""
-            self.notify(f"Saved {path}{link}", markup=False)
+            self.notify(f"Saved {path}\n{playable.reopening}")
 
     def on_command_palette_opened(self) -> None:
         """What Textual asks for in it, as this terminal can show it."""

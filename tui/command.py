@@ -99,16 +99,36 @@ def tui(
         if opened is None:
             raise InvalidArgument("--svg: name a scenario to draw")
         _draw(opened, svg, columns_lines, ascii, light)
+        _print(f"Saved {svg}")
         return
     from .app import MinicacheApp
-    from .keys import read_keymap
+    from .keymap import read_keymap
 
+    ascii = ascii or not _has_unicode()
     screen = MinicacheApp(
         opened, live=live, ascii=ascii, light=light, reduced_motion=reduced_motion, keymap=read_keymap(keymap_path())
     )
     screen.run()
     if screen.return_code:
         raise typer.Exit(screen.return_code)
+
+
+def _has_unicode() -> bool:
+    """Whether the encoding in use, as of `PYTHONIOENCODING`, has what our frames and signs are made of."""
+    where_textual_writes = getattr(sys, "__stderr__", None)
+    try:
+        "╭▲●".encode(getattr(where_textual_writes, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _print(line: str) -> None:
+    """On standard output, whatever its encoding lacks; nothing in the line acts on the terminal."""
+    from .panels.line import printable
+
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(printable(line).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def keymap_path() -> Path:
@@ -119,18 +139,20 @@ def keymap_path() -> Path:
 
 
 def _print_keys() -> None:
-    from .keys import KEYS, keys_in_use, read_keymap
+    from .keymap import read_keymap
+    from .keys import KEYS, keys_in_use
 
     keys = {action: " ".join(names) for action, names in keys_in_use(read_keymap(keymap_path())).items()}
     width = max(map(len, keys)) + 2
     shown = max(map(len, keys.values())) + 2
     for key in KEYS:
-        print(f"{key.action.ljust(width)}{keys[key.action].ljust(shown)}{key.what}")
-    print(f'\nOther keys: write lines such as forward = "l,→" below [keys] in {keymap_path()}')
+        _print(f"{key.action.ljust(width)}{keys[key.action].ljust(shown)}{key.what}")
+    print()
+    _print(f'Other keys: write lines such as forward = "l,→" below [keys] in {keymap_path()}')
 
 
 def _size(text: str) -> tuple[int, int]:
-    written = re.fullmatch(r"(\d+)x(\d+)", text)
+    written = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
     if written is None or not (60 <= int(written[1]) <= 500 and 20 <= int(written[2]) <= 200):
         raise InvalidArgument(f"--size {text}: write columns x lines, from 60x20 to 500x200, such as 160x48")
     return int(written[1]), int(written[2])
@@ -189,18 +211,12 @@ def _open(
 
 def _go(opened: "Player | Comparison | None", step: int | None, event: int | None, request: str | None) -> None:
     from . import sources
-    from .comparison import Comparison
 
     if step is None and event is None and request is None:
         return
     if opened is None:
         raise InvalidArgument("--step, --event and --request: name the scenario that they are in")
-    player = opened.left if isinstance(opened, Comparison) else opened
-    sources.go_to(player, step, event, request)
-    if isinstance(opened, Comparison):
-        place = player.place
-        player.seek(-1)
-        opened.seek(place)
+    sources.go_to(opened, step, event, request)
 
 
 def _draw(opened: "Player | Comparison", path: Path, size: tuple[int, int], ascii: bool, light: bool) -> None:

@@ -9,10 +9,12 @@ A frame is a pair of places. From one frame to the next each side goes to its ne
 none left waits at the end of the step for the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from minicache.sim.timeline import Timeline
 
+from .model.strip import PLAIN, rank_of
 from .player import Player
 
 
@@ -41,3 +43,13 @@ def _end_of_step(timeline: Timeline, step: int) -> int:
     if last < 0 or timeline.step_of(last) <= step:
         return last
     return timeline.place_of_step(step + 1) - 1
+
+
+def ranks_of(left: Player, right: Player, pairs: Sequence[tuple[int, int]]) -> bytes:
+    """How rare what either side comes over is, as `rank_of`, for each frame but the first."""
+    ranks = bytearray()
+    for before, now in pairwise(pairs):
+        sides = zip((left, right), before, now, strict=True)
+        passed = (event for player, first, last in sides for event in player.timeline.events[first + 1 : last + 1])
+        ranks.append(max(map(rank_of, passed), default=PLAIN))
+    return bytes(ranks)

@@ -1,4 +1,4 @@
-"""The help in rows of styled text: what a panel shows, the legend of signs, the keys as they are now.
+"""The help in rows of styled text: what a panel shows, the legend of signs, words, the keys as they are now.
 
 A panel's own words are its `HELP`: paragraphs, `# headings` and `* items`, with `**stress**` and code in backticks;
 `{forward}` stands for the key of an action.
@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from textual.content import Content
+
+from minicache.sim.glossary import GLOSSARY
 
 from .keys import GROUPS
 from .model.strip import GLYPHS, KINDS, WORDS
@@ -20,14 +22,19 @@ Keys = Mapping[str, Sequence[str]]  # action -> its keys as they are typed
 _INLINE = re.compile(r"\*\*(.+?)\*\*|`(.+?)`")
 READABLE = 100  # columns of a paragraph
 SHARERS = 3  # in the legend
+NEWS_AND_ORIGIN = (
+    "In the pool, the chain and the tree `◆ ▲ ▴ ✕ !` are news of this step, and go with it. Below the tokens of a "
+    "request `◆ ▲ ▴` stay: there they say how each block got its KV."
+)
 OTHER_SIGNS = (
     ("▼", "evicted", "the first token that differs: from there on nothing can be found"),
-    ("[ ]", "focus", "around what belongs to whatever is selected"),
+    ("[ ]", "focus", "around what belongs to whatever is selected, else what a lookup has just found"),
     ("■", "preempted", "on the event strip: a breakpoint stops here"),
     ("▶", "text", "a request runs"),
+    ("▷", "quiet", "it waits"),
     ("!", "preempted", "it was preempted and waits again"),
     ("✓", "quiet", "it is done"),
-    ("×", "evicted", "it was refused or aborted"),
+    ("†", "evicted", "it was refused or aborted"),
 )
 
 
@@ -55,12 +62,22 @@ def legend(ascii: bool, width: int) -> Iterator[Row]:
         yield from beside(
             [(glyphs.mark(sign, SHARERS), style)], MEANINGS[sign].replace("several", str(SHARERS)), 4, width
         )
+    yield []
+    yield from _flow(NEWS_AND_ORIGIN, min(width, READABLE))
     yield from heading("Signs on the event strip: the rarest of a stretch")
     for glyph, kind, words in zip(GLYPHS, KINDS, WORDS, strict=True):
         yield from beside([(glyph, f"$mc-{kind}")], words, 4, width)
     yield from heading("Other signs")
     for glyph, kind, words in OTHER_SIGNS:
         yield from beside([(glyph, f"$mc-{kind}")], words, 4, width)
+
+
+def glossary(width: int) -> Iterator[Row]:
+    """The words of the field that the sentences use."""
+    yield from heading("Words")
+    column = max(map(width_of, GLOSSARY)) + 2
+    for word, meaning in GLOSSARY.items():
+        yield from beside([(word, "bold $mc-text")], meaning, column, width)
 
 
 def key_table(keys: Keys, fixed: Sequence[tuple[str, str]], width: int) -> Iterator[Row]:

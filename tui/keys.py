@@ -1,26 +1,10 @@
-"""The keys of the player, as data: the footer, the help, the palette and a person's own key map all come from here.
+"""The keys of the player, as data: the footer, the help, the palette and a person's own key map all come from here."""
 
-A file `keys.toml` in the configuration folder gives actions other keys:
-
-    [keys]
-    forward = "l,→"
-    back = "h,←"
-"""
-
-import tomllib
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from textual.binding import Binding
 from textual.keys import KEY_DISPLAY_ALIASES, format_key
-
-from minicache.core.errors import MinicacheError
-from minicache.sim.toml_table import suggestion
-
-
-class BadKeys(MinicacheError):
-    """The key map cannot be read, or names an action that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +41,12 @@ GROUPS: Mapping[str, tuple[Key, ...]] = {
         Key("next_preempt", "P", "To the next preemption"),
         Key("next_request", "shift+right", "To where the next request arrives"),
         Key("previous_request", "shift+left", "Back to where a request arrived"),
-        Key("next_alike", "right_square_bracket", "To the next event of the same kind"),
+        Key("next_alike", "right_square_bracket", "To the next event of the kind that is selected, else of this kind"),
         Key("previous_alike", "left_square_bracket", "Back to the last event of the same kind"),
         Key("add_breakpoint", "b", "Breakpoints: stop at a kind of event, a request, a block, a hash or a hit rate"),
         Key("resume", "c", "On to the next breakpoint"),
         Key("reverse", "C", "Back to the last breakpoint"),
-        Key("run_to_cursor", "t", "To the event that is selected"),
+        Key("run_to_cursor", "t", "To the event under the cursor of the event strip, else to the one that is selected"),
     ),
     "What if": (
         Key("fork", "f", "Fork: what if something were different?", "what if"),
@@ -92,7 +76,7 @@ FIXED = (
 # Ctrl-C leaves at once from everywhere, mid-animation and in a dialog too, with the exit status of an interrupt.
 INTERRUPT = Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True, system=True)
 _TYPED = {**KEY_DISPLAY_ALIASES, "enter": "enter"}
-_NAMES = {typed: name for name, typed in _TYPED.items()} | {",": "comma"}
+KEY_NAMES = {typed: name for name, typed in _TYPED.items()} | {",": "comma"}  # as typed -> as Textual names it
 
 
 def bindings(hidden: Container[str] = ()) -> list[Binding]:
@@ -121,48 +105,19 @@ def typed(key: str) -> str:
 def named(key: str) -> str:
     """Textual's name of a key that a person wrote: `left_square_bracket` for `[`; a name stays as it is."""
     *held, last = key.split("+") if len(key) > 1 else [key]
-    (binding,) = Binding.make_bindings([(_NAMES.get(last, last), "", "")])
+    (binding,) = Binding.make_bindings([(KEY_NAMES.get(last, last), "", "")])
     return "+".join([*held, binding.key])
 
 
 def keys_in_use(keymap: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Action -> its keys as they are typed. A key that the map gives to another action is taken from the first."""
-    given = {name: action for action, names in keymap.items() for name in names.split(",")}
-    return {
-        key.action: tuple(
-            typed(name)
-            for name in keymap.get(key.action, key.keys).split(",")
-            if given.get(name, key.action) == key.action
-        )
-        for key in KEYS
-    }
+    """Action -> its keys as they are typed. No key of the map is another action's: `read_keymap` sees to that."""
+    return {key.action: tuple(map(typed, keymap.get(key.action, key.keys).split(","))) for key in KEYS}
 
 
 def key_of(app: object, action: str) -> str:
     """The first key of an action as it is typed in this app."""
     in_use: Mapping[str, tuple[str, ...]] = getattr(app, "keys_in_use", _BY_DEFAULT)
-    return in_use[action][0] if in_use[action] else "(no key)"
-
-
-def read_keymap(path: Path) -> dict[str, str]:
-    """Action -> keys by Textual's names, from a TOML file; empty if there is none. Raises `BadKeys`."""
-    if not path.is_file():
-        return {}
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadKeys(f"{path} cannot be read as TOML: {error}") from None
-    keys = table.get("keys")
-    if not isinstance(keys, dict) or len(table) != 1:
-        raise BadKeys(f'{path}: write one table [keys] with lines such as forward = "l,→"')
-    actions = [key.action for key in KEYS]
-    for action, value in keys.items():
-        if action not in actions:
-            hint = suggestion(action, actions) or ": `minicache tui --keys` lists them"
-            raise BadKeys(f"{path}: there is no action {action!r}{hint}")
-        if not isinstance(value, str) or not all(value.split(",")):
-            raise BadKeys(f'{path}: {action} must be a text with keys, such as "l,→", not {value!r}')
-    return {action: ",".join(map(named, value.split(","))) for action, value in keys.items()}
+    return in_use[action][0]
 
 
 _BY_DEFAULT = keys_in_use({})

@@ -73,6 +73,7 @@ class LiveEngine:
         self.timeline.token_words = self.token_words = EngineTokenWords(self._decode)
         self.token_words.unit = _unit(self._engine.tokenizer)
         self.player = Player(self.timeline, decode=self._decode)
+        self.player.grows = True
         self._thread = threading.Thread(target=self._serve, name="live engine", daemon=True)
         self._thread.start()
 
@@ -136,9 +137,12 @@ class LiveEngine:
         return self._wanted.is_set() or not self._events.empty()
 
     def close(self) -> None:
-        """End the thread, after the step that it is at, and wait for it."""
+        """End the thread, after the step that it is at, and wait for it. What it did can still be looked at."""
+        if self._failure is None:
+            self._failure = "this engine has ended. What it did until then is kept"
         self._closing.set()
         self._wanted.set()
+        self.player.grows = False
         self._thread.join()
 
     def _require_running(self) -> None:

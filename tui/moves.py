@@ -70,6 +70,15 @@ class Moves(Plays):
         self.version += 1
         return True
 
+    @property
+    def position(self) -> int:
+        """Where we are on the event strip."""
+        return self.place
+
+    def scrub(self, position: int) -> bool:
+        """Go to a position of the event strip."""
+        return self.seek(position)
+
     def _seek(self, place: int | None) -> bool:
         return place is not None and self.seek(place)
 
@@ -128,11 +137,15 @@ class Moves(Plays):
         place = self.timeline.run_back_to(self.place, *self.breakpoints)
         return self.start() if place is None else self.seek(place)
 
-    def seek_step(self, step: int) -> bool:
-        """To the first lookup of a scheduler step, or, if there is none, to where it begins; raises `UnknownThing`."""
+    def place_in_step(self, step: int) -> int:
+        """The first lookup of a scheduler step, or, if there is none, where it begins; raises `UnknownThing`."""
         begin = self.timeline.place_of_step(step)
         lookup, end = self.timeline.next(begin, "PrefixMatched"), self.timeline.next(begin, "StepFinished")
-        return self.seek(begin if lookup is None or (end is not None and lookup > end) else lookup)
+        return begin if lookup is None or (end is not None and lookup > end) else lookup
+
+    def seek_step(self, step: int) -> bool:
+        """To `place_in_step`."""
+        return self.seek(self.place_in_step(step))
 
     def start(self) -> bool:
         return self.seek(-1)

@@ -1,30 +1,92 @@
 """Pictures of the screen (SVG): by a key, and without a terminal for the site."""
 
 import asyncio
+import errno
 import os
+import re
+import shutil
+from itertools import count
 from pathlib import Path
 
 from textual.app import App
 
 from .comparison import Comparison
+from .panels.line import REPLACEMENT, printable
 from .player import Player
 
 ROUNDS = 4  # the footer is made when the bindings are known, and then what stands beside it has another width
+LONGEST_NAME = 40  # characters of what a run is called, in the name of a file
 
 
 def picture_of(app: App[None], title: str) -> str:
-    """The screen as it is, as SVG."""
-    return app.export_screenshot(title=title, simplify=True)
+    """The screen as it is, as SVG: XML, whatever the title says and whatever some widget drew."""
+    svg = app.export_screenshot(title=printable(title), simplify=True)
+    return "\n".join(line if line.isprintable() else _cleaned(line) for line in svg.split("\n"))
+
+
+def _cleaned(line: str) -> str:
+    return "".join(char if char.isprintable() else REPLACEMENT for char in line)
 
 
 def write(path: Path, svg: str) -> None:
-    """The file is there when it is complete, and not before. Raises `OSError`."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    """The file is there when it is complete, and not before; it is a new one, or an ordinary file that is there, also
+    where `path` is a link to it. Raises `OSError`, and then nothing has changed."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise OSError(errno.EISDIR, "it is a folder: give the name of a file, such as picture.svg")
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link that leads to itself")
+    there = target.exists()
+    if there and not target.is_file():
+        raise OSError(errno.EINVAL, "it is no ordinary file")
+    if there and not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, "it may not be changed")
+    part = target.with_name(f".minicache-{os.getpid()}.svg")
     try:
         part.write_text(svg, encoding="utf-8")
-        part.replace(path)
+        if there:
+            shutil.copymode(target, part)
+        part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_new(folder: Path, name: str, svg: str) -> Path:
+    """Write NAME.svg, or NAME-2.svg, NAME-3.svg where there is one already; which it is. Raises `OSError`."""
+    for number in count(1):
+        path = folder / (f"{name}.svg" if number == 1 else f"{name}-{number}.svg")
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        try:
+            write(path, svg)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        return path
+    raise AssertionError("numbers do not end")
+
+
+def file_name(playable: Player | Comparison) -> str:
+    """What is shown and where, as the name of a file without its ending: `minicache-thrashing-hash-fork-event-12`."""
+    if isinstance(playable, Comparison):
+        words = [*playable.brief, _where(playable.left.place)]
+        if playable.right.place != playable.left.place:
+            words.append(f"and {max(0, playable.right.place)}")
+    else:
+        fork = [] if playable.parent is None else ["fork"]
+        words = [playable.timeline.kind, *fork, _where(playable.place)]
+    return "-".join(["minicache", _plain(playable.name)[:LONGEST_NAME], *map(_plain, words)])
+
+
+def _where(place: int) -> str:
+    return "start" if place < 0 else f"event {place}"
+
+
+def _plain(words: str) -> str:
+    """Of letters, digits and hyphens."""
+    return re.sub(r"[\W_]+", "-", words).strip("-") or "run"
 
 
 def draw(playable: Player | Comparison, size: tuple[int, int], *, ascii: bool = False, light: bool = False) -> str:
@@ -37,7 +99,6 @@ def draw(playable: Player | Comparison, size: tuple[int, int], *, ascii: bool = 
         async with app.run_test(size=size) as pilot:
             for _ in range(ROUNDS):
                 await pilot.pause()
-            title = playable.title if isinstance(playable, Player) else " and ".join(playable.labels)
-            return picture_of(app, title)
+            return picture_of(app, playable.title)
 
     return asyncio.run(run())

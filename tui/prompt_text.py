@@ -20,6 +20,7 @@ request generated. A backslash makes the character behind it a plain one: `\\|` 
 `\\\\` a backslash. `\\n` is the end of a line.
 """
 BAR = " | "
+MOST_DIGITS = 20  # of a number in brackets: a token is below 2**64
 _ATOM = re.compile(r"\\u\{([0-9a-fA-F]{1,8})\}|\\(.)|( ?\| ?)|.", re.DOTALL)  # code point, plain character, bar
 _ANSWER = re.compile(r"\[answer of (\S+?)(?: without (\d+))?\]")
 _TOKENS = re.compile(r"\[tokens ((?:\d+ ?)+)\]")
@@ -86,14 +87,21 @@ def read_prompt(line: str) -> tuple[Part, ...]:
 def _read(piece: str) -> Part:
     bare = piece.strip()
     if match := _ANSWER.fullmatch(bare):
-        return OutputOf(_plain(match[1]), int(match[2] or 0))
+        return OutputOf(_plain(match[1]), _number(match[2] or "0", bare))
     if match := _TOKENS.fullmatch(bare):
-        return Tokens(tuple(map(int, match[1].split())))
+        return Tokens(tuple(_number(token, bare) for token in match[1].split()))
     if match := _SEGMENT.fullmatch(bare):
-        if int(match[2]) == 0:
+        count = _number(match[2], bare)
+        if count == 0:
             raise BadPrompt(f"{bare}: a segment needs at least one token")
-        return Segment(_plain(match[1]), int(match[2]))
+        return Segment(_plain(match[1]), count)
     return Text(_plain(piece))
+
+
+def _number(digits: str, piece: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise BadPrompt(f"{piece[:24]}…: a number of {len(digits):,} digits is too large")
+    return int(digits)
 
 
 def _plain(written: str) -> str:
@@ -105,6 +113,8 @@ def _character(atom: re.Match[str]) -> str:
         code = int(atom[1], 16)
         if code > 0x10FFFF:
             raise BadPrompt(f"{atom[0]} is no character: the last one is \\u{{10ffff}}")
+        if 0xD800 <= code < 0xE000:
+            raise BadPrompt(f"{atom[0]} is no character: it is half of a pair of surrogates")
         return chr(code)
     if atom[2]:
         return "\n" if atom[2] == "n" else atom[2]

@@ -35,7 +35,8 @@ def open_log(path: Path, kind: Kind | None = None, settings: Iterable[str] = ())
     """A player of a recorded run, of the simulator or of an engine. Raises `BadLog`, naming file and line."""
     if kind is not None or list(settings):
         raise InvalidArgument(f"{path} is a recorded run: --cache and --set can change nothing any more")
-    player = Player(read_recorded(path))
+    player = Player(read_recorded(path, whole=False))
+    player.name = path.stem
     player.command = _command("--events", str(path))
     return player
 
@@ -45,9 +46,7 @@ def open_both(name: str, settings: Iterable[str] = ()) -> Comparison:
     if name.endswith(".jsonl"):
         raise InvalidArgument(f"{name} is a recorded run, of one cache: there is nothing to compare it with")
     settings = list(settings)
-    comparison = Comparison.of_kinds(find_scenario(name, settings))
-    comparison.left.command = _command(name, "--cache", "both", settings=settings)
-    return comparison
+    return Comparison.of_kinds(find_scenario(name, settings), command=_command(name, settings=settings))
 
 
 def _command(*words: str, settings: Iterable[str] = ()) -> str:
@@ -55,13 +54,20 @@ def _command(*words: str, settings: Iterable[str] = ()) -> str:
     return shlex.join(["minicache", "tui", *words, *(word for setting in settings for word in ("--set", setting))])
 
 
-def go_to(player: Player, step: int | None = None, event: int | None = None, request: str | None = None) -> None:
-    """Where a permalink points: to a step (its first lookup), to an event, or to where a request arrives, which is
-    selected. Raises `UnknownThing` with what there is."""
+def go_to(
+    run: Player | Comparison, step: int | None = None, event: int | None = None, request: str | None = None
+) -> None:
+    """Where a permalink points, or a person: to a step (its first lookup), to an event, or to where a request arrives,
+    which is selected. Of two in lock-step these are the left one's. Raises `UnknownThing` with what there is; the run
+    is then where it was."""
+    player = run.left if isinstance(run, Comparison) else run
     if request is not None:
-        player.go_to_request(request)
+        run.go_to_request(request)
     if step is not None:
-        player.seek_step(step)
+        if isinstance(run, Comparison) and not 1 <= step <= player.num_steps:
+            run.seek_step(step)  # the right one may be longer
+        else:
+            run.seek(player.place_in_step(step))
     if event is not None:
         player.timeline.require(event, first=-1)
-        player.seek(event)
+        run.seek(event)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import product
 
 from textual.suggester import Suggester
 
@@ -13,6 +14,7 @@ from minicache.sim.toml_table import suggestion
 
 from .player import Player
 
+EVICTIONS = {"BlocksEvicted": "hash", "NodesEvicted": "radix"}  # kind of event -> the cache in which it happens
 _SIGN = re.compile(r"\s*([=<])\s*")
 
 
@@ -36,25 +38,45 @@ def kinds_of(*timelines: Timeline) -> list[str]:
     return [kind for kind in sorted(TYPES) if any(timeline.next(-1, kind) is not None for timeline in timelines)]
 
 
-def read_breakpoint(line: str, *players: Player, may_come: bool = False) -> Breakpoint:
-    """A breakpoint as it is written; `evict` alone is the kind of event of these runs in whose name that is. Raises
-    `BadBreakpoint`, also for a request or a block that is in none of them, unless it `may_come`."""
-    kinds = kinds_of(*(player.timeline for player in players))
-    point = Breakpoint.parse(" ".join(_written_out(word, kinds) for word in _SIGN.sub(r"\1", line).split()))
-    requests = {id: None for player in players for id in player.index.requests}
+def read_breakpoints(line: str, *players: Player, may_come: bool = False) -> list[Breakpoint]:
+    """A breakpoint as it is written; `evict` alone is the kind of event in whose name that is, and where both kinds of
+    eviction are meant there are two. Raises `BadBreakpoint`, also for a request or a block that is in none of the runs,
+    unless it `may_come`."""
+    words = _SIGN.sub(r"\1", line).split()
+    meant = [_written_out(word, [player.timeline for player in players]) for word in words]
+    requests = list({id: None for player in players for id in player.index.requests})
+    try:
+        points = [Breakpoint.parse(" ".join(written)) for written in product(*meant)]
+    except BadBreakpoint as error:
+        example = requests[0] if requests else "ID"  # one that there is
+        raise BadBreakpoint(str(error).replace("request=ID", f"request={example}")) from None
     blocks = max(player.view.num_blocks for player in players)
-    if point.request is not None and point.request not in requests and not may_come:
-        few = ", ".join(list(requests)[:8]) + (", …" if len(requests) > 8 else "")
-        hint = suggestion(point.request, requests) or f": it has {few}"
-        raise BadBreakpoint(f"this run has no request {point.request!r}{hint}")
-    if point.block is not None and not 0 < point.block < blocks:
-        raise BadBreakpoint(f"this pool has no block b{point.block}: it has b1 to b{blocks - 1}")
-    return point
+    for point in points:
+        if point.request is not None and point.request not in requests and not may_come:
+            few = ", ".join(requests[:8]) + (", …" if len(requests) > 8 else "")
+            hint = suggestion(point.request, requests) or f": it has {few}"
+            raise BadBreakpoint(f"this run has no request {point.request!r}{hint}")
+        if point.block is not None and not 0 < point.block < blocks:
+            raise BadBreakpoint(f"this pool has no block b{point.block}: it has b1 to b{blocks - 1}")
+    return points
 
 
-def _written_out(word: str, kinds: list[str]) -> str:
-    found = [kind for kind in kinds if word.lower() in kind.lower()] if word.isalpha() else []
-    return f"kind={found[0]}" if len(found) == 1 else word
+def _written_out(word: str, timelines: Sequence[Timeline]) -> list[str]:
+    """The conditions that a word is short for: `evict` or `kind=evict` for `kind=BlocksEvicted`."""
+    short = word.removeprefix("kind=").lower()
+    found = [kind for kind in sorted(TYPES) if short.isalpha() and _names(short, kind)]
+    here = kinds_of(*timelines)
+    found = [kind for kind in found if kind in here] or [kind for kind in found if _can_happen(kind, timelines)]
+    return [f"kind={kind}" for kind in found] if len(found) == 1 or set(found) == set(EVICTIONS) else [word]
+
+
+def _names(short: str, kind: str) -> bool:
+    """Whether a kind's name begins so, or one of the words in it does."""
+    return any(kind[at:].lower().startswith(short) for at, letter in enumerate(kind) if letter.isupper())
+
+
+def _can_happen(kind: str, timelines: Sequence[Timeline]) -> bool:
+    return kind not in EVICTIONS or any(timeline.kind == EVICTIONS[kind] for timeline in timelines)
 
 
 class Completion(Suggester):

@@ -5,7 +5,8 @@ Exit status: 0 done, 1 the command ran and its answer is no, 2 wrong input or so
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -73,6 +74,30 @@ class CommandTable(TyperGroup):
         with formatter.section("Commands"):
             ours = {name: command.help for name, command in COMMANDS.items()}
             formatter.write_dl(sorted((ours | ELSEWHERE).items()))
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        with _printable_complaints():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _printable_complaints():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_complaints() -> Iterator[None]:
+    """What is wrong with an argument is said with the argument in it, which may be anything."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):  # as all errors of Typer's parser have one
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
+
+
+def printable(text: str) -> str:
+    """The text with all that a terminal would obey as its escape, but for the ends of lines."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def named_command(app: typer.Typer, name: str) -> Any:
@@ -142,7 +167,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _fail(sentence: str) -> NoReturn:
-    print(f"minicache: {sentence}", file=sys.stderr)
+    print(f"minicache: {printable(sentence)}", file=sys.stderr)
     sys.exit(2)
 
 

@@ -91,7 +91,10 @@ def _parse(number: int, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise BadLog(f"line {number}: not JSON: {error.msg} at column {error.colno}") from None
+        what = error.msg.removesuffix(" at")  # some of Python's messages end with it
+        raise BadLog(f"line {number}: not JSON: {what} at column {error.colno}") from None
+    except ValueError:
+        raise BadLog(f"line {number}: a number in it has too many digits") from None
     if not isinstance(record, dict):
         raise BadLog(f"line {number}: expected an object, not {type(record).__name__}")
     return record

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 from minicache.core.errors import MinicacheError
 from minicache.core.eviction import strategy_named
 from minicache.core.queue_policy import policy_named
-from minicache.core.radix_cache import RadixCache
 from minicache.sim.collection import no_collection
 from minicache.sim.errors import BadChange
+from minicache.sim.phrases import plural
+from minicache.sim.policy import require_settings
 from minicache.sim.prompt import Part
 from minicache.sim.rerun import scenario_of
-from minicache.sim.scenario import CacheSettings, RequestSpec
-from minicache.sim.scenario_file import SCHEDULER_FIELDS
+from minicache.sim.scenario import RequestSpec
+from minicache.sim.scenario_file import MAX_TOKENS
 from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
 from minicache.sim.toml_table import suggestion
@@ -91,23 +92,17 @@ class SetPolicy:
     settings: Mapping[str, Any]
 
     def apply(self, sim: Simulator, timeline: Timeline) -> None:
+        require_settings(timeline.kind, self.settings)
         settings, scheduler = dict(self.settings), sim.scheduler
         strategy = settings.pop("strategy", None)
-        for name in settings:
-            if name not in SCHEDULER_FIELDS:
-                raise BadChange(f"there is no setting {name!r}{suggestion(name, (*SCHEDULER_FIELDS, 'strategy'))}")
         try:
             config = replace(scheduler.config, **settings)
             config.require_possible_with(sim.cache)
-            order = scheduler.order
-            if "queue_policy" in settings:
-                order = policy_named(config.queue_policy, sim.cache)
-            if strategy is not None:
-                if not isinstance(sim.cache, RadixCache):
-                    raise BadChange("strategy: only the radix cache has a choice; the hash chain evicts in queue order")
-                sim.cache.tree.eviction_key = strategy_named(strategy)
-        except (MinicacheError, TypeError) as error:
+        except MinicacheError as error:
             raise BadChange(str(error)) from None
+        order = policy_named(config.queue_policy, sim.cache) if "queue_policy" in settings else scheduler.order
+        if strategy is not None:
+            sim.cache.tree.eviction_key = strategy_named(strategy)  # type: ignore[attr-defined] # a radix cache has one
         scheduler.config, scheduler.order = config, order
 
     def describe(self) -> str:
@@ -122,16 +117,19 @@ class ShrinkPool:
     count: int
 
     def apply(self, sim: Simulator, timeline: Timeline) -> None:
-        left = sim.cache.capacity - sim.num_taken - self.count
+        there = sim.cache.capacity - sim.num_taken
+        left = there - self.count
         if self.count < 1 or left < 1:
-            raise BadChange(f"count: {self.count} blocks cannot be taken from a pool of {left + self.count}")
+            raise BadChange(
+                f"count: of {there:,} blocks at least one is taken away and at least one stays, not {self.count:,}"
+            )
         _require_fit(sim, left, sim.cache.block_size)
         if not sim.take_away(self.count):
             sim.scheduler.preempt_all()
             sim.take_away(self.count)
 
     def describe(self) -> str:
-        return f"{self.count} blocks are taken away"
+        return f"{plural(self.count, 'block')} {'is' if self.count == 1 else 'are'} taken away"
 
 
 @dataclass(frozen=True)
@@ -143,48 +141,85 @@ class SetBlockSize:
 
     def apply(self, sim: Simulator, timeline: Timeline) -> None:
         if self.block_size < 1:
-            raise BadChange(f"block_size must be at least 1, not {self.block_size}")
-        cache, old = sim.cache, sim.scenario.caches[timeline.kind]
-        tokens = (cache.capacity - sim.num_taken) * cache.block_size
-        settings = CacheSettings(timeline.kind, self.block_size, tokens // self.block_size + 1, old.strategy)
-        _require_fit(sim, settings.num_blocks - 1, self.block_size)
-        sim.scheduler.preempt_all()
-        sim.put_in(settings)
-        timeline.rebase(settings.num_blocks, settings.block_size)
+            raise BadChange(f"block_size must be at least 1, not {self.block_size:,}")
+        tokens = (sim.cache.capacity - sim.num_taken) * sim.cache.block_size
+        if self.block_size > tokens:
+            raise BadChange(f"block_size must be at most {tokens:,}, all that the pool holds, not {self.block_size:,}")
+        _put_in(sim, timeline, tokens // self.block_size, self.block_size)
 
     def describe(self) -> str:
-        return f"blocks of {self.block_size} tokens, and an empty cache"
+        return f"blocks of {plural(self.block_size, 'token')}, and an empty cache"
+
+
+@dataclass(frozen=True)
+class SetNumBlocks:
+    """A pool of so many blocks of the same size, the null block not counted. It starts empty, as that of
+    `SetBlockSize`."""
+
+    num_blocks: int
+
+    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+        most = MAX_TOKENS // sim.cache.block_size
+        if not 1 <= self.num_blocks <= most:
+            raise BadChange(f"a pool has from 1 to {most:,} blocks of this size, not {self.num_blocks:,}")
+        _put_in(sim, timeline, self.num_blocks, sim.cache.block_size)
+
+    def describe(self) -> str:
+        return f"{plural(self.num_blocks, 'block')}, and an empty cache"
+
+
+def _put_in(sim: Simulator, timeline: Timeline, num_blocks: int, block_size: int) -> None:
+    """Go on with an empty pool of `num_blocks` blocks beside the null block."""
+    _require_fit(sim, num_blocks, block_size)
+    settings = replace(sim.scenario.caches[timeline.kind], num_blocks=num_blocks + 1, block_size=block_size)
+    sim.scheduler.preempt_all()
+    sim.put_in(settings)
+    timeline.rebase(settings.num_blocks, settings.block_size)
 
 
 def _require_fit(sim: Simulator, num_blocks: int, block_size: int) -> None:
     """Every request that is not done must fit into `num_blocks` blocks."""
     for spec in sim.scenario.requests:
-        length = sim.scenario.prompt_length(spec) + spec.max_tokens - 1
-        needed = -(-length // block_size)
+        needed = sim.scenario.blocks_of(spec, block_size)
         if needed > num_blocks and spec.id not in sim.outputs:
-            raise BadChange(f"{spec.id} needs {needed} blocks of {block_size}, and {num_blocks} would be left")
+            raise BadChange(
+                f"{spec.id} needs {plural(needed, 'block')} of {block_size:,}, and there would be {num_blocks:,}"
+            )
 
 
 def fork(timeline: Timeline, place: int, change: Change | None) -> Timeline:
     """See `Timeline.fork`."""
     timeline.require(place, first=-1)
+    steps = timeline.completed_steps(place)
+    kept = [item for item in timeline.changes if item[0] <= steps]
+    return _run_again(timeline, kept, steps, [(steps, change)] if change is not None else [])
+
+
+def fork_from_start(timeline: Timeline, change: Change) -> Timeline:
+    """The whole run again with something different from its beginning on; what earlier forks changed stays changed.
+    Raises `BadChange`, also where one of those cannot be made any more."""
+    return _run_again(timeline, [], 0, [(0, change), *timeline.changes])
+
+
+def _run_again(
+    timeline: Timeline, before: list[tuple[int, Change]], steps: int, changes: list[tuple[int, Change]]
+) -> Timeline:
+    """The run with the changes of `before` up to the end of step `steps`, and on from there with `changes`."""
     scenario, sampler = timeline.scenario, timeline.sampler
     if scenario is None:
         scenario, sampler = scenario_of(timeline)
-    steps = timeline.completed_steps(place)
-    changes = [item for item in timeline.changes if item[0] <= steps]
     branch = Timeline.for_scenario(scenario, timeline.kind)
     branch.sampler, branch.token_words = sampler, timeline.token_words
     sim = Simulator.of(scenario, timeline.kind, branch, sampler=sampler)
-    for after, earlier in changes:
+    for after, change in before:
         _run_until(sim, after)
-        earlier.apply(sim, branch)
+        change.apply(sim, branch)
     _run_until(sim, steps)
     branch.forked_at = len(branch)
-    if change is not None:
-        changes.append((steps, change))
+    for after, change in changes:
+        _run_until(sim, after)
         change.apply(sim, branch)
-    branch.changes = tuple(changes)
+    branch.changes = (*before, *changes)
     with no_collection():
         sim.run()
     return branch

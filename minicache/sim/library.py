@@ -73,5 +73,5 @@ def read_value(text: str) -> Any:
     """A TOML value; what is none is a text, so that quotes can be left out."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # no TOML, or a number of thousands of digits
         return text

@@ -44,12 +44,17 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first step in which the two treat a request differently, in words; `why` is each one's own account."""
+    """The first step in which the two treat a request differently: `what` each does, in words, and `why`, in its own
+    account."""
 
     step: int
     request: str
-    sentence: str
+    what: str
     why: dict[Kind, str]
+
+    @property
+    def sentence(self) -> str:
+        return f"In step {self.step} {self.what}."
 
     def to_json(self) -> dict[str, Any]:
         return {"step": self.step, "request": self.request, "sentence": self.sentence, "why": dict(self.why)}
@@ -84,7 +89,7 @@ def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES)
         if name is not None:
             each = [f"{names[kind]} {facts.say(name, request)}" for kind, facts in pair.items()]
             why = {kind: " ".join(facts.words) for kind, facts in pair.items()}
-            found[request] = Parting(step, request, f"In step {step} {each[0]}, {each[1]}.", why)
+            found[request] = Parting(step, request, f"{each[0]}, {each[1]}", why)
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from minicache.core import events as ev
@@ -48,6 +49,7 @@ class _Life:
     computed: "array[int]" = field(default_factory=_numbers)
     admitted: "array[int]" = field(default_factory=_numbers)
     states: bytearray = field(default_factory=bytearray)
+    over: float = inf  # since its last change at this place it is over, for good
     _last: Known | None = None  # after the last change
 
     def change(self, place: int, state: int | None = None, computed: int | None = None, admitted: bool = False) -> None:
@@ -57,6 +59,7 @@ class _Life:
         self.computed.append(self.computed[-1] if computed is None else computed)
         self.admitted.append(place if admitted else self.admitted[-1])
         self.states.append(self.states[-1] if state is None else state)
+        self.over = place if self.states[-1] == OVER else inf
         self._last = None
 
     def known(self, at: int) -> Known:
@@ -215,6 +218,9 @@ class Lookups:
         history = _HistoryAt(self._reader, place, self._block_size(place))
         waiting, running = set(), []
         for life in self._known(place, event.request):
+            if life.over <= place:  # most are
+                history.known[life.id] = life.known(-1)
+                continue
             at = -1 if life.places[-1] <= place else bisect_right(life.places, place) - 1
             history.known[life.id] = life.known(at)
             state = life.states[at]

@@ -2,23 +2,48 @@
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from minicache.core.event_log import BadLog, LogWriter
 from minicache.sim.timeline import Timeline
 
 
-def read_recorded(path: Path) -> Timeline:
-    """The run in a log. Raises `BadLog` naming file and line, also for a log of another schema version."""
+def read_recorded(path: Path, whole: bool = True) -> Timeline:
+    """The run in a log. Raises `BadLog` naming file and line, also for a log of another schema version.
+
+    Whatever wrote a log may have stopped in the middle of a line. Without `whole`, such a log is read up to there, and
+    `Timeline.cut` says so.
+    """
+    cut: list[str] = []
     try:
         with path.open(encoding="utf-8") as lines:
-            return Timeline.from_log(lines, str(path))
+            timeline = Timeline.from_log(lines if whole else _whole_lines(lines, cut), str(path))
+            timeline.cut = bool(cut)
+            return timeline
     except FileNotFoundError:
         raise BadLog(f"there is no file {path}") from None
     except UnicodeDecodeError as error:
         raise BadLog(f"{path}: not text in UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise BadLog(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _whole_lines(lines: Iterable[str], cut: list[str]) -> Iterator[str]:
+    """All lines but a last one that was cut off, which goes into `cut`. A writer ends each line; a person may not."""
+    for line in lines:
+        if line.endswith("\n") or _is_json(line):
+            yield line
+        else:
+            cut.append(line)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def write_recorded(timeline: Timeline, path: Path) -> None:

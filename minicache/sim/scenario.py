@@ -110,6 +110,10 @@ class Scenario:
         lengths = self.max_tokens
         return sum(part_length(part, lengths) for part in spec.prompt)
 
+    def blocks_of(self, spec: RequestSpec, block_size: int) -> int:
+        """Blocks that a request needs at its longest."""
+        return -(-(self.prompt_length(spec) + spec.max_tokens - 1) // block_size)
+
     def with_request(self, spec: RequestSpec) -> "Scenario":
         """This scenario with one more request, or with another one of that id."""
         others = tuple(spec if other.id == spec.id else other for other in self.requests)
@@ -120,7 +124,7 @@ class Scenario:
         cache = self.caches[kind]
         for spec in self.requests:
             length = self.prompt_length(spec)
-            needed = -(-(length + spec.max_tokens - 1) // cache.block_size)
+            needed = self.blocks_of(spec, cache.block_size)
             if needed > cache.num_blocks - 1:
                 raise BadScenario(
                     f"{self.where(spec)}: request {spec.id!r} can never fit: its {length} prompt tokens and "

@@ -51,6 +51,7 @@ class Timeline:
         simulated = str(self.settings.get("clock", "modelled")).startswith("modelled")
         self.token_words = SIMULATED if simulated else EngineTokenWords()
         self.kind: Kind = "hash"
+        self.cut = False  # of a log: whether its last line was not whole
         self.changes: tuple[tuple[int, Change], ...] = ()  # by forks: after so many steps, this
         self.forked_at: int | None = None  # the first event that need not be the parent's
         self.rebases: dict[int, tuple[int, int]] = {}  # place before which the pool changed -> num_blocks, block_size

@@ -79,6 +79,8 @@ class Document:
             raise BadScenario(
                 f"{source}, line {number}{named}: not TOML: {_POSITION.sub('', message).strip()}"
             ) from None
+        except ValueError:
+            raise BadScenario(f"{source}: a number in it has too many digits") from None
         return cls(source, data, line_numbers(text))
 
     def override(self, path: Path, value: object) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minicache.sim.closing import closing_words
+from minicache.sim.closing import CUT, closing_words, end_of_log_words
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
@@ -26,3 +26,19 @@ def test_of_nothing_nothing_came():
     assert closing_words(Summary.of(Timeline(9, 4))).startswith(
         "In all: 0 requests, and 0 of 0 prompt tokens found in the cache"
     )
+
+
+@pytest.mark.parametrize(
+    ("waiting", "running", "words"),
+    [
+        (12, 1, "The log ends here: 12 requests wait, 1 runs."),
+        (1, 3, "The log ends here: 1 request waits, 3 run."),
+        (0, 1, "The log ends here: 1 request runs."),
+        (0, 2, "The log ends here: 2 requests run."),
+        (2, 0, "The log ends here: 2 requests wait."),
+        (0, 0, ""),
+    ],
+)
+def test_a_log_that_ends_before_its_run_does(waiting, running, words):
+    assert end_of_log_words(waiting, running) == words
+    assert end_of_log_words(waiting, running, cut=True) == f"{words} {CUT}".strip()

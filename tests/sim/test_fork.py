@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache.sim.errors import BadChange, BadScenario, UnknownThing
-from minicache.sim.fork import EditPrompt, InjectRequest, SetBlockSize, SetPolicy, ShrinkPool
+from minicache.sim.fork import (
+    EditPrompt,
+    InjectRequest,
+    SetBlockSize,
+    SetNumBlocks,
+    SetPolicy,
+    ShrinkPool,
+    fork_from_start,
+)
 from minicache.sim.library import find_scenario
 from minicache.sim.prompt import Segment, Text
 from minicache.sim.recorded import read_recorded, write_recorded
@@ -101,6 +109,41 @@ def test_blocks_of_another_size_start_empty():
     assert not view.hashes
 
 
+@pytest.mark.parametrize("run", RUNS, ids=str)
+@given(data=st.data())
+def test_a_pool_of_another_number_of_blocks_starts_empty_at_the_step_boundary(run, data):
+    timeline = TIMELINES[run]
+    place = data.draw(st.integers(-1, len(timeline) - 1))
+    num_blocks = data.draw(st.integers(timeline.settings["num_blocks"] - 1, 3 * timeline.settings["num_blocks"]))
+    fork = timeline.fork(place, SetNumBlocks(num_blocks))
+    block_size = timeline.settings["block_size"]
+    [(at, shape)] = fork.rebases.items()
+    assert shape == (num_blocks + 1, block_size)
+    assert at >= fork.forked_at
+    assert fork.events[: fork.forked_at] == timeline.events[: fork.forked_at]
+    held = [type(event).__name__ for event in fork.events[fork.forked_at : at]]
+    assert set(held) <= {"RequestPreempted", "BlocksReleased", "LockMoved", "PathInserted", "DuplicatesFreed"}
+    view = fork.at(at - 1)
+    assert (view.num_blocks, view.block_size, len(view.free)) == (num_blocks + 1, block_size, num_blocks)
+    assert not view.hashes
+    assert not view.nodes
+    assert summary_of(fork).totals["finished"] == summary_of(timeline).totals["finished"]
+    assert fork.fork(len(fork) - 1).events == fork.events, "a fork of it keeps the pool"
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_a_fork_from_the_start_keeps_what_was_changed_later(run):
+    timeline = TIMELINES[run]
+    once = timeline.fork(timeline.place_of_step(3), InjectRequest(NEW))
+    from_start = fork_from_start(once, SetPolicy({"max_num_seqs": 1}))
+    assert from_start.forked_at == 0
+    assert [steps for steps, _ in from_start.changes] == [0, 2]
+    assert "new" in summary_of(from_start).requests
+    only = timeline.fork(-1, SetPolicy({"max_num_seqs": 1}))
+    assert only.fork(only.place_of_step(3), InjectRequest(NEW)).events == from_start.events
+    assert fork_from_start(timeline, SetPolicy({})).events == timeline.events
+
+
 def test_a_fork_of_a_fork_keeps_the_earlier_change():
     timeline = TIMELINES["timestamp-top", "hash"]
     once = timeline.fork(timeline.place_of_step(3), InjectRequest(NEW))
@@ -121,11 +164,21 @@ def test_a_fork_of_a_fork_keeps_the_earlier_change():
         (InjectRequest(RequestSpec("x", (Text("x"),), after="nobody")), BadScenario, "needs a request 'nobody'"),
         (SetPolicy({"queue_polcy": "lpm"}), BadChange, "no setting 'queue_polcy': did you mean 'queue_policy'"),
         (SetPolicy({"queue_policy": "best"}), BadChange, "queue_policy must be one of"),
-        (SetPolicy({"strategy": "lfu"}), BadChange, "only the radix cache has a choice"),
+        (SetPolicy({"strategy": "lfu"}), BadChange, "only the radix tree has a choice"),
         (SetPolicy({"watermark": 7}), BadChange, "watermark"),
         (ShrinkPool(0), BadChange, "count"),
-        (ShrinkPool(480), BadChange, "needs 43 blocks of 16, and 32 would be left"),
+        (ShrinkPool(480), BadChange, "needs 43 blocks of 16, and there would be 32"),
+        (ShrinkPool(-1), BadChange, "count: of 512 blocks at least one is taken away and at least one stays, not -1"),
+        (ShrinkPool(512), BadChange, "count: of 512 blocks"),
         (SetBlockSize(0), BadChange, "block_size must be at least 1"),
+        (SetBlockSize(8193), BadChange, "block_size must be at most 8,192"),
+        (SetBlockSize(-1), BadChange, "block_size must be at least 1, not -1"),
+        (SetNumBlocks(0), BadChange, "a pool has from 1 to 131,072 blocks of this size, not 0"),
+        (SetNumBlocks(-3), BadChange, "not -3"),
+        (SetNumBlocks(131_073), BadChange, "not 131,073"),
+        (SetNumBlocks(42), BadChange, "needs 43 blocks of 16, and there would be 42"),
+        (SetPolicy({"num_blocks": 97}), BadChange, "num_blocks is no setting of a policy"),
+        (SetPolicy({"max_num_seqs": [1]}), BadChange, "max_num_seqs must be an integer"),
     ],
 )
 def test_changes_that_cannot_be_made(change, error, message):

@@ -1,6 +1,7 @@
 """The app as a person has it, without a terminal and with a clock that stands still until a test moves it."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -50,6 +51,15 @@ class Shell:
     def error(self) -> str:
         return str(self.app.screen.query_one(".dialog-error", Static).content)
 
+    async def focus(self, name: str) -> None:
+        """Go to a panel as a person does: with tab."""
+        for _ in range(12):
+            await self.press("tab")
+            focused = self.app.screen.focused
+            if focused is not None and focused.id == name:
+                return
+        raise AssertionError(f"tab never comes to {name}")
+
     @property
     def stage(self) -> Stage:
         assert isinstance(self.app.screen, Stage), self.app.screen
@@ -67,6 +77,14 @@ class Shell:
     @property
     def lines(self) -> list[str]:
         return ["".join(segment.text for segment in strip) for strip in self.app.screen._compositor.render_strips()]
+
+
+async def until(shell: Shell, condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Let time pass until it holds."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, shell.lines
+        await shell.pilot.pause(0.01)
 
 
 def drive(

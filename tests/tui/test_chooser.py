@@ -175,6 +175,7 @@ def test_who_leaves_an_engine_that_a_shell_has_opened_is_where_one_chooses_it(mo
     class Engine:
         def __init__(self) -> None:
             self.model = model
+            self.player = run
 
         def poll(self) -> bool:
             return False
@@ -190,4 +191,5 @@ def test_who_leaves_an_engine_that_a_shell_has_opened_is_where_one_chooses_it(mo
         line = next(line for line in shell.lines if f"  {model}: type a prompt" in line)
         assert line
 
-    drive(play, open_run("two-equal-prompts"), size=(80, 24), live=Engine())
+    run = open_run("two-equal-prompts")
+    drive(play, run, size=(80, 24), live=Engine())

@@ -13,7 +13,8 @@ import pytest
 from minicache.cli import main as cli
 from minicache.sim.library import FOLDER, find_scenario
 from minicache.sim.recorded import write_recorded
-from minicache_tui.keys import KEYS, typed
+from minicache_tui.keymap import read_keymap
+from minicache_tui.keys import KEYS, keys_in_use, typed
 from minicache_tui.sources import open_both, open_log, open_run
 
 NAME = "two-equal-prompts"
@@ -61,6 +62,9 @@ WRONG = {
     "setting without a value": ([NAME, "--svg", "OUT", "--set", "cache.num_blocks"], ["cache.num_blocks"]),
     "unknown cache": ([NAME, "--cache", "trie", "--svg", "OUT"], ["trie"]),
     "unknown option": ([NAME, "--svgg", "OUT"], ["--svgg"]),
+    "size without end": ([NAME, "--svg", "OUT", "--size", "9" * 5000 + "x20"], ["--size", "160x48"]),
+    "step without end": ([NAME, "--svg", "OUT", "--step", "9" * 5000], ["--step"]),
+    "setting without end": ([NAME, "--svg", "OUT", "--set", "cache.num_blocks=" + "9" * 5000], ["num_blocks"]),
     "step of no number": ([NAME, "--svg", "OUT", "--step", "two"], ["--step", "valid integer"]),
 }
 
@@ -78,6 +82,20 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(case, tmp_path, m
     assert list(tmp_path.iterdir()) == []
 
 
+# What Python's reader of JSON has a sentence of its own for.
+BROKEN_JSON = (
+    b'{"a',
+    b'{"a": "\\x"}',
+    b'{"a": "\x01"}',
+    b'{"a": 1,}',
+    b'{"a" 1}',
+    b'{"a": "\\u12"}',
+    b"{'a': 1}",
+    b"[1,]",
+    b"{} {}",
+)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -88,6 +106,9 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(case, tmp_path, m
         ("broken.jsonl", b"{\n"),
         ("empty.jsonl", b""),
         ("bytes.jsonl", b"\xff\xfe\x00"),
+        *((f"broken{at}.jsonl", line + b"\n") for at, line in enumerate(BROKEN_JSON)),
+        ("endless.toml", b"title = 't'\nstory = 's'\n[cache]\nblock_size = " + b"9" * 5000),
+        ("endless.jsonl", b'{"minicache_events": ' + b"9" * 5000 + b"}\n"),
     ],
 )
 def test_a_broken_file_is_named(name, content, tmp_path, capsys) -> None:
@@ -98,6 +119,7 @@ def test_a_broken_file_is_named(name, content, tmp_path, capsys) -> None:
     assert name in err
     assert "Traceback" not in err
     assert err.count("\n") == 1
+    assert not re.search(r"\b(\w+) \1\b", err), "no word stands there twice"
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
@@ -137,13 +159,44 @@ def test_a_terminal_that_is_too_small_is_refused(columns, lines, starts, a_termi
         assert f"the terminal has {columns}×{lines} characters: make it at least 60×20" in capsys.readouterr().err
 
 
-def test_a_broken_key_map_is_said_before_the_screen_opens(a_terminal, monkeypatch, tmp_path, capsys) -> None:
+@pytest.mark.parametrize("args", [[NAME], ["--keys"]])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('forwrd = "l"', "did you mean 'forward'?"),
+        ('forward = "ctrl+"', "'ctrl+' ends with +"),
+        ('forward = "ctrl++"', "ctrl++ cannot be had"),
+        ('forward = "shift+"', "'shift+' ends with +"),
+        ('play = " "', "the space bar is written space"),
+        ('forward = "b"', "b cannot be for add_breakpoint and for forward"),
+        ('forward = "foo"', "there is no key 'foo'"),
+        ('forward = "ctrl+c"', "quits at once"),
+    ],
+)
+def test_a_broken_key_map_is_said_before_the_screen_opens(
+    args, line, words, a_terminal, monkeypatch, tmp_path, capsys
+) -> None:
     monkeypatch.setattr("minicache_tui.app.MinicacheApp.run", lambda app: pytest.fail("it opened"))
     path = tmp_path / "keys.toml"
-    path.write_text('[keys]\nforwrd = "l"\n', encoding="utf-8")
+    path.write_text(f"[keys]\n{line}\n", encoding="utf-8")
     monkeypatch.setattr("minicache_tui.command.keymap_path", lambda: path)
-    assert call(NAME) == 2
-    assert "did you mean 'forward'?" in capsys.readouterr().err
+    assert call(*args) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert str(path) in err
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_keys_are_listed_as_a_key_map_has_them(monkeypatch, tmp_path, capsys) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text('[keys]\nforward = "l,→"\nadd_breakpoint = "z"\nzoom = "b"\n', encoding="utf-8")
+    monkeypatch.setattr("minicache_tui.command.keymap_path", lambda: path)
+    assert call("--keys") == 0
+    listed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    for action, names in keys_in_use(read_keymap(path)).items():
+        assert listed[action].split()[1 : 1 + len(names)] == list(names)
+        assert listed[action].split(maxsplit=1 + len(names))[-1] == next(k.what for k in KEYS if k.action == action)
 
 
 def test_keys_are_listed(capsys) -> None:
@@ -219,7 +272,7 @@ def test_a_permalink_names_the_file_of_a_log_and_of_a_scenario(tmp_path) -> None
 
 
 def test_both_caches_have_a_permalink_and_what_no_command_opens_has_none() -> None:
-    assert open_both(NAME).left.permalink == f"minicache tui {NAME} --cache both --event -1"
+    assert open_both(NAME).permalink == f"minicache tui {NAME} --cache both --event -1"
     assert open_run(NAME).fork(None).permalink == ""
 
 
@@ -232,3 +285,70 @@ def test_step_and_request_begin_where_they_say(tmp_path) -> None:
     assert call(NAME, "--step", 2, "--svg", tmp_path / "step.svg") == 0
     assert call(NAME, "--event", player.place, "--svg", tmp_path / "event.svg") == 0
     assert (tmp_path / "step.svg").read_text() == (tmp_path / "event.svg").read_text()
+
+
+HOSTILE = "\x1b]0;IDPWN\x07\x1b[31m\u202e"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["HOSTILE"],
+        ["--HOSTILE"],
+        [NAME, "HOSTILE"],
+        ["--size", "HOSTILE"],
+        ["--cache", "HOSTILE"],
+        ["--step", "HOSTILE"],
+        ["--theme", "HOSTILE"],
+        ["--engine", "HOSTILE"],
+        ["--events", "HOSTILE"],
+        [NAME, "--svg", "HOSTILE/HOSTILE"],
+        [NAME, "--set", "HOSTILE"],
+        [NAME, "--set", "cache.HOSTILE=3"],
+        [NAME, "--request", "HOSTILE"],
+    ],
+)
+def test_what_is_wrong_is_said_and_does_nothing_to_the_terminal(args, capsys) -> None:
+    assert call(*(arg.replace("HOSTILE", HOSTILE) for arg in args)) == 2
+    out, err = capsys.readouterr()
+    assert all(line.isprintable() for line in (out + err).splitlines())
+    assert "IDPWN" in err or "valid integer" in err
+
+
+@pytest.mark.parametrize("command", [["HOSTILE"], ["--HOSTILE"], ["sim", "HOSTILE"], ["sim", "run", "--HOSTILE"]])
+def test_so_it_is_with_every_command(command, capsys) -> None:
+    with pytest.raises(SystemExit) as exit:
+        cli.main([word.replace("HOSTILE", HOSTILE) for word in command])
+    assert exit.value.code == 2
+    err = capsys.readouterr().err
+    assert all(line.isprintable() for line in err.splitlines())
+    assert "IDPWN" in err
+
+
+@pytest.mark.parametrize("name", ["picture.svg", "\x1b[31mred.svg", "\udcff.svg", "bild-ü.svg"])
+def test_where_a_picture_was_saved_is_said(name, tmp_path, capsys) -> None:
+    path = tmp_path / name
+    assert call(NAME, "--svg", path) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"Saved {tmp_path}/")
+    assert out[:-1].isprintable()
+    assert path.exists()
+
+
+def test_where_standard_output_has_ascii_alone_it_is_said_and_the_keys_are_listed(tmp_path) -> None:
+    for args in (["--keys"], [NAME, "--svg", str(tmp_path / "ü.svg")]):
+        environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+        ran = subprocess.run([sys.executable, "-m", "minicache", "tui", *args], capture_output=True, env=environment)
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout.isascii()
+
+
+@pytest.mark.parametrize(("encoding", "ascii"), [("ascii", True), ("latin-1", True), ("utf-8", False)])
+def test_an_encoding_without_our_signs_gets_ascii(encoding, ascii, a_terminal, monkeypatch) -> None:
+    opened = []
+    monkeypatch.setattr("minicache_tui.app.MinicacheApp.run", lambda app: opened.append(app))
+    terminal = SimpleNamespace(isatty=lambda: True, fileno=lambda: 1, encoding=encoding)
+    streams = SimpleNamespace(stdin=terminal, stdout=terminal, __stderr__=terminal)
+    monkeypatch.setattr("minicache_tui.command.sys", streams)
+    assert call(NAME) == 0
+    assert opened[0].ascii == ascii

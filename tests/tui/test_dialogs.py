@@ -3,7 +3,7 @@
 import pytest
 from textual.widgets import Input, OptionList
 
-from minicache_tui.changes import ASKS
+from minicache_tui.asks import offers
 from minicache_tui.keys import KEYS
 
 from .shell_app import Shell, drive
@@ -14,9 +14,11 @@ OF = {key.action: key.keys.split(",")[0] for key in KEYS}
 @pytest.mark.parametrize("size", [(60, 20), (80, 24)])
 def test_every_choice_of_a_menu_is_seen_when_it_is_chosen(size) -> None:
     async def play(shell: Shell) -> None:
-        await shell.press("right", OF["fork"])
+        await shell.press("right")
+        offered = offers(shell.player)
+        await shell.press(OF["fork"])
         options = shell.app.screen.query_one(OptionList)
-        for ask in ASKS:
+        for ask, _ in offered:
             text = " ".join(" ".join(line.split("│")[-3:]) for line in shell.lines)
             assert ask.title.split()[-1] in text, ask.title
             assert options.region.bottom <= size[1] - 1

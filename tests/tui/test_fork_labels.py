@@ -4,7 +4,8 @@ import pytest
 
 from minicache.sim.library import scenario_names
 from minicache.sim.recorded import write_recorded
-from minicache_tui.changes import ASKS, forked, injected
+from minicache_tui.asks import ASKS, forked
+from minicache_tui.changes import injected
 from minicache_tui.player import Player
 from minicache_tui.sources import open_log, open_run
 

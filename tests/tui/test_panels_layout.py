@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minicache_tui.cells import CODE
 from minicache_tui.panels.pool_layout import Grid, lay_out
+from minicache_tui.panels.pool_overview import dominant
 from minicache_tui.panels.ribbon_folding import by_interest, fold, gap_text
+from minicache_tui.signs import Sign
 
 SIZES = st.tuples(st.integers(1, 20_000), st.integers(16, 200), st.integers(1, 50))
 
@@ -13,11 +16,9 @@ SIZES = st.tuples(st.integers(1, 20_000), st.integers(16, 200), st.integers(1, 5
 @given(SIZES, st.booleans())
 def test_every_block_has_a_cell_that_is_found_again_where_it_is_drawn(size: tuple[int, int, int], zoomed: bool) -> None:
     grid = lay_out(*size, zoomed=zoomed)
-    for block in {0, 1, size[0] // 2, size[0] - 1}:
-        if not grid.first <= block < size[0]:
-            continue
+    for block in {0, min(1, size[0] - 1), size[0] // 2, size[0] - 1}:
         y = grid.line_of(block)
-        column = (block - grid.first) // grid.per_cell % grid.columns
+        column = block // grid.per_cell % grid.columns
         cell = grid.cells_of(y)[column]
         x = grid.x_of(column)
         assert block in grid.blocks_of(cell)
@@ -29,9 +30,8 @@ def test_all_blocks_are_seen_at_once(size: tuple[int, int, int]) -> None:
     num_blocks, width, height = size
     grid = lay_out(*size)
     assert grid.lines <= height
-    assert sum(len(grid.blocks_of(cell)) for y in range(grid.lines) for cell in grid.cells_of(y)) == (
-        num_blocks - grid.overview
-    ), "an overview leaves out the null block"
+    cells = [grid.blocks_of(cell) for y in range(grid.lines) for cell in grid.cells_of(y)]
+    assert [block for blocks in cells for block in blocks] == list(range(num_blocks)), "from block 0 on, at every size"
     assert grid.x_of(grid.columns - 1) + grid.cell <= max(width, grid.label + 2)
 
 
@@ -48,6 +48,14 @@ def test_nothing_is_beside_or_between_the_cells() -> None:
 )
 def test_a_cell_stands_for_several_blocks_only_where_it_must(size: tuple[int, int, int], per_cell: int) -> None:
     assert lay_out(*size).per_cell == per_cell
+
+
+@given(st.lists(st.sampled_from(Sign), min_size=1, max_size=64))
+def test_the_null_block_makes_a_cell_neither_fuller_nor_emptier(signs: list[Sign]) -> None:
+    codes = bytes(CODE[sign] for sign in signs if sign is not Sign.NULL)
+    if codes:
+        assert dominant(bytes([CODE[Sign.NULL]]) + codes) == dominant(codes)
+    assert dominant(bytes([CODE[Sign.NULL]]))[0] is Sign.EMPTY
 
 
 def test_a_pool_that_is_zoomed_shows_single_blocks_and_more_lines_than_fit() -> None:

@@ -57,6 +57,44 @@ def test_nothing_overlaps_and_nothing_is_squeezed(size: tuple[int, int]) -> None
     drive(app, size, play)
 
 
+@pytest.mark.parametrize("ascii", [False, True])
+@pytest.mark.parametrize("tab", [1, 2])
+def test_another_size_draws_what_a_screen_of_that_size_draws(tab: int, ascii: bool) -> None:
+    """With no move in between: which panels are seen, their titles and their tabs."""
+    sizes = [(160, 48), (80, 24), (160, 48), (80, 48), (160, 24), (120, 36), (60, 20), (104, 32)]
+    seen: dict[tuple[int, int], list[str]] = {}
+
+    def at(size: tuple[int, int]) -> list[str]:
+        app, shown = PanelsApp(player_of("tail-first", 30), ascii=ascii), []
+
+        async def look(pilot: Pilot[None]) -> None:
+            app.main.show_tab(tab)
+            await pilot.pause()
+            app.main.set_focus(None)
+            await pilot.pause()
+            shown.extend(app.shown())
+
+        drive(app, size, look)
+        return shown
+
+    app = PanelsApp(player_of("tail-first", 30), ascii=ascii)
+
+    async def resize(pilot: Pilot[None]) -> None:
+        app.main.show_tab(tab)
+        await pilot.pause()
+        app.main.set_focus(None)
+        for size in sizes[1:]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            seen[size] = app.shown()
+            tabs = "1 pool  2 requests  3 chain  4 order" in "\n".join(seen[size])
+            assert tabs == (size[0] < 104 or size[1] < 32), size
+
+    drive(app, sizes[0], resize)
+    for size, lines in seen.items():
+        assert lines == at(size), size
+
+
 @pytest.mark.parametrize("name", ["radix-split-and-prune", "tail-first"])
 def test_stepping_draws_what_a_screen_that_starts_there_draws(name: str) -> None:
     walked = PanelsApp(player_of(name))

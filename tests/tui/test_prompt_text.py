@@ -71,6 +71,8 @@ def test_what_a_person_types(line, parts) -> None:
         ("|", "the prompt is empty: write some text, or a segment such as [tools 64]"),
         ("a | [tools 0]", "[tools 0]: a segment needs at least one token"),
         (r"\u{110000}", r"\u{110000} is no character: the last one is \u{10ffff}"),
+        (r"a \u{d800}", r"\u{d800} is no character: it is half of a pair of surrogates"),
+        (r"[\u{dfff} 3]", r"\u{dfff} is no character: it is half of a pair of surrogates"),
     ],
 )
 def test_what_is_no_prompt_is_said_in_a_sentence(line, sentence) -> None:

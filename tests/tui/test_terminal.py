@@ -1,8 +1,10 @@
 """The real program in a real terminal (tmux): it starts, obeys, and leaves the terminal as it found it."""
 
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -46,6 +48,12 @@ class Terminal:
 
     def press(self, *keys: str) -> None:
         self.tmux("send-keys", *keys)
+
+    @property
+    def program(self) -> int:
+        """The process id of what the shell runs."""
+        found = subprocess.run(["pgrep", "-P", self.says("#{pane_pid}")], check=True, capture_output=True, text=True)
+        return int(found.stdout)
 
     @property
     def screen(self) -> str:
@@ -127,6 +135,41 @@ def test_ctrl_c_while_it_plays(terminal) -> None:
     assert terminal.state() == before
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(("key", "shown"), [("+", "4×"), ("i", "A request of your own"), ("C-p", "Search")])
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(terminal, name, key, shown) -> None:
+    terminal.open(80, 24)
+    before = terminal.state()
+    terminal.type(f"{TUI} preempt-and-resume")
+    terminal.see("step 0 of 23")
+    terminal.press("+", "Space")
+    terminal.wait(lambda: "step 0 of 23" not in terminal.screen)
+    terminal.press(key)
+    terminal.see(shown)
+    os.kill(terminal.program, getattr(signal, name))
+    terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
+    assert terminal.status() == 128 + getattr(signal, name)
+    assert terminal.state() == before
+
+
+def test_it_ends_when_its_terminal_is_gone(terminal) -> None:
+    terminal.open(80, 24)
+    terminal.type(f"{TUI} preempt-and-resume; echo over")
+    terminal.see("step 0 of 23")
+    program = terminal.program
+    terminal.close()
+    limit = time.monotonic() + DEADLINE
+    while runs(program):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def runs(process: int) -> bool:
+    """Whether it does, and has not ended without anybody asking how."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout
+    return state.strip()[:1] not in ("", "Z")
+
+
 def test_a_resize_storm(terminal) -> None:
     terminal.open(100, 30)
     terminal.type(f"{TUI} two-equal-prompts")
@@ -142,6 +185,36 @@ def test_a_resize_storm(terminal) -> None:
     terminal.press("q")
     terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
     assert terminal.status() == 0
+
+
+def test_too_small_is_gone_whatever_opened_over_it(terminal) -> None:
+    terminal.open(100, 30)
+    terminal.type(f"{TUI} two-equal-prompts")
+    terminal.see("step 0 of 2")
+    terminal.resize(50, 15)
+    terminal.see("Too small", "Ctrl-C quits")
+    terminal.press("C-p")
+    terminal.resize(80, 24)
+    terminal.press("Escape")
+    terminal.wait(lambda: "Too small" not in terminal.screen)
+    terminal.see("step 0 of 2")
+
+
+def test_bytes_that_are_no_text_end_nothing(terminal) -> None:
+    terminal.open(80, 24)
+    terminal.type(f"{TUI} two-equal-prompts")
+    terminal.see("step 0 of 2")
+    terminal.press("-H", "ff", "fe")
+    terminal.press("Right")
+    terminal.see("user1 arrives")
+
+
+def test_a_terminal_that_has_ascii_alone_gets_ascii(terminal) -> None:
+    terminal.open(80, 24)
+    terminal.type(f"PYTHONIOENCODING=ascii {TUI} two-equal-prompts")
+    terminal.see("step 0 of 2")
+    assert terminal.screen.isascii()
+    assert "\\u" not in terminal.screen
 
 
 def test_a_terminal_that_is_too_small(terminal) -> None:
@@ -194,3 +267,64 @@ def test_a_prompt_does_nothing_to_the_terminal(terminal, tmp_path) -> None:
     terminal.press("q")
     terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
     assert terminal.status() == 0
+
+
+IDS = r"""
+title = "one"
+story = "two"
+[cache]
+block_size = 4
+num_blocks = 40
+[[request]]
+id = "ev\u001b]0;IDPWN\u0007\u001b[31m\u202eil"
+prompt = [{ text = "one two three" }]
+max_tokens = 2
+[[request]]
+id = "ev\u001b]0;IDPWN\u0007\u001b[31m\u202eil2"
+prompt = [{ text = "one two four" }]
+max_tokens = 2
+"""
+
+
+def test_an_id_and_a_paste_do_nothing_to_the_terminal(terminal, tmp_path) -> None:
+    """The bytes that the program writes, through every dialog."""
+    path, written = tmp_path / "ids.toml", tmp_path / "written"
+    path.write_text(IDS, encoding="utf-8")
+    terminal.open(100, 30)
+    title = terminal.says("#{pane_title}")
+    terminal.type(f"{TUI} {shlex.quote(str(path))}")
+    terminal.see("two", "step 0 of")
+    terminal.tmux("pipe-pane", "-o", f"cat > {shlex.quote(str(written))}")
+    terminal.press("End", "/")
+    terminal.see("Find")
+    terminal.press("e", "v", "Enter")
+    terminal.see("Found")
+    terminal.press("Enter")
+    terminal.wait(lambda: "Found" not in terminal.screen)
+    terminal.press("b")
+    terminal.see("request=ev")  # what is selected is suggested
+    terminal.press("Enter")
+    terminal.see("stops at")
+    terminal.press("b")
+    terminal.see("Remove: request=ev")
+    terminal.press("Escape")
+    terminal.wait(lambda: "Remove" not in terminal.screen)
+    terminal.press("g")
+    terminal.see("Go to")
+    paste = tmp_path / "paste"
+    paste.write_bytes(b"no\n\x1b]0;IDPWN\x07\x1b[31mred\nq\n")
+    terminal.tmux("load-buffer", str(paste))
+    terminal.tmux("paste-buffer", "-p")
+    terminal.see("no↵␛]0;IDPWN␇␛[31mred↵q↵")
+    terminal.press("Enter")
+    terminal.see("no request")
+    terminal.press("Escape")
+    terminal.wait(lambda: "Go to" not in terminal.screen)
+    terminal.press("q")
+    terminal.wait(lambda: terminal.says("#{alternate_on}") == "0")
+    assert terminal.status() == 0
+    assert terminal.says("#{pane_title}") == title
+    drawn = re.sub(rb"\x1b\]22;\w+\x07", b"", written.read_bytes())  # Textual's: the shape of the pointer
+    assert b"IDPWN" in drawn
+    for acting in (b"\x1b]0;", b"\x07", b"\x1b[31m", "\u202e".encode()):
+        assert acting not in drawn

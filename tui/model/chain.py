@@ -1,7 +1,7 @@
 """The hash chain as rows: findable blocks below one another, runs without a branch folded."""
 
 from bisect import bisect
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +45,14 @@ class Chain:
         self._missing: set[bytes] = set()  # hashes that cannot be found, but others whose parents they are
         self._stale: set[Run] = set()  # runs whose rows are not as they should be, or not always
 
-    def model(self, beat: range, view: EngineView, cells: Cells, chosen: Collection[int]) -> ChainModel:
-        """The rows at the end of a beat. What its last event touches and what is chosen is never folded."""
+    def model(
+        self, beat: range, view: EngineView, cells: Cells, chosen: Collection[int], found: Sequence[int] = ()
+    ) -> ChainModel:
+        """The rows at the end of a beat. What its last event touches and what is chosen is never folded, nor the last
+        block that it `found`."""
         events = self.timeline.events[beat.start : beat.stop]
         touched = _hashes_of(events[-1] if events else None, view)
+        touched += [view.hashes[block] for block in found[-1:] if block in view.hashes]
         shown = set(touched)
         if len(chosen) == 1:
             shown.update(view.hashes[block] for block in chosen if block in view.hashes)

@@ -7,6 +7,7 @@ from minicache.core.views import EngineView
 from minicache.sim.phrases import short_hash
 from minicache.sim.timeline import Timeline
 
+from ..numbers import MOST_DIGITS
 from .rows import Found, Selection
 from .run_index import RunIndex
 
@@ -28,15 +29,20 @@ def find(text: str, view: EngineView, index: RunIndex, timeline: Timeline, promp
 
 
 def _blocks(text: str, view: EngineView) -> Iterator[Found]:
-    number = text.removeprefix("block ").removeprefix("b")
-    if number.isdecimal() and int(number) < view.num_blocks:
-        yield Found(f"block b{int(number)}", Selection("block", int(number)))
+    number = _number(text.removeprefix("block ").removeprefix("b"))
+    if number is not None and number < view.num_blocks:
+        yield Found(f"block b{number}", Selection("block", number))
 
 
 def _nodes(text: str, view: EngineView) -> Iterator[Found]:
     match = _NODE.fullmatch(text)
-    if match and int(match[1]) in view.nodes:
-        yield Found(f"node {match[1]}", Selection("node", int(match[1])))
+    number = _number(match[1]) if match else None
+    if number in view.nodes:
+        yield Found(f"node {number}", Selection("node", number))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def _hashes(text: str, view: EngineView) -> Iterator[Found]:

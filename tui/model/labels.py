@@ -71,7 +71,7 @@ class Texts:
             seed = self.timeline.scenario.seed if self.timeline.scenario else 0
             self._runs[request] = label_runs(parts, tokens[:num_prompt_tokens], seed, self.index.outputs)
         if len(self._pieces) > KEPT:
-            self._pieces.clear()
+            self._pieces.pop(next(iter(self._pieces)))  # one at a time: to let go of all takes long
         return TokenText(tokens, self._runs[request], self.decode, self._pieces.setdefault(request, {}))
 
     def of_run(self, tokens: Sequence[int], request: str | None = None, start: int = 0) -> TokenText:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from ..model.rows import Selection, TreeModel, TreeRow
 from .line import Line
 from .rows import Rows
+from .styles import of_sign
 
 if TYPE_CHECKING:
     from ..player import Player
 
 TEXT_ROOM = 24  # columns that a row keeps for what it says, however deep it is
-NEWS = ("hit", "computed", "generated", "evicted", "preempted")
 
 
 class Branches(Rows):
@@ -115,14 +115,13 @@ class Branches(Rows):
             return line.add(f"… {row.folded:,} blocks", "quiet" + here)
         gone = self.moving < 0.5 and row.key in self._gone
         sign = "evicted" if gone else str(row.sign)
-        style = sign + (f" strong on-{sign}" if sign in NEWS else "")
         chosen = " chosen" if not self._chosen.isdisjoint(row.blocks) else ""
         room = line.room
         if not gone and self.moving < 1 and row.key in self._new:
             room = max(2, int(room * self.moving))
         inner = Line(room)
         inner.add(f"{row.label} ", "quiet" + here + chosen).add(f"{_blocks(row.blocks)} ", "text" + here + chosen)
-        inner.add(self.mark(sign, row.sharers), style + here).add(" ", "text" + here)
+        inner.add(self.mark(sign, row.sharers), of_sign(sign) + here).add(" ", "text" + here)
         if row.locked:
             inner.add("locked ", "shared" + here)
         if row.orphan:
@@ -136,12 +135,13 @@ class Branches(Rows):
     def _add_branches(self, line: Line, row: TreeRow) -> None:
         """The lines from the ancestors. In a deep tree each takes one column, and those far up are left out."""
         *above, own = row.branches
+        trunk, fork, last = "::`" if self.ascii else "│├└"  # `|` is the edge of a block, `+` is computed
         if self._left_out:
             line.add("‹" if len(above) >= self._left_out else " ", "line")
         space = " " * (self._indent - 1)
         for more in above[self._left_out :]:
-            line.add(("│" if more else " ") + space, "line")
-        line.add(("├" if own else "└") + space, "line")
+            line.add((trunk if more else " ") + space, "line")
+        line.add((fork if own else last) + space, "line")
 
     def under_cursor(self) -> Selection | None:
         return self._model.rows[self.cursor].selection if self._model.rows else None

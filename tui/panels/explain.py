@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from minicache.core.events import RequestFinished
 from minicache.sim.closing import closing_words
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained
 from minicache.sim.rules import Rule
 
 from ..keys import key_of
-from .line import Line, wrapped
+from ..model.token_text import visible
+from .line import Line, cut, printable, wrapped
 from .panel import Panel
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ RULE = "The rule: "
 CARD = 44  # cells of the right column, in which the rule stands where there is room for one
 READABLE = 104  # from a longer line the eye does not find back to the next one
 INDENT = "  "
+SAID = 240  # cells of a prompt or an answer that are shown
 
 
 class Explain(Panel):
@@ -38,8 +41,9 @@ What happened since the place before, sentence by sentence; the last one is wher
 the **rule** by which it was so, what would have made it **different**, and the **function** of `minicache.core` that
 decided.
 
-Select a block, a node, a token, a request or a place in the event strip (focus the panel with `tab`, move with the
-arrow keys, press `enter`; or click), and it explains that instead. `{leave}` goes back to what happened.
+Select a block, a node, a token, a request or an event of the event strip (focus the panel with `tab`, move with the
+arrow keys, press `enter`), and it explains that instead; a click does the same, but on the event strip it goes there.
+`{leave}` goes back to what happened.
 
 `up` and `down` scroll.
 """
@@ -64,7 +68,7 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
         elif player.place < 0:
             self._rows = self._story(player.story())
         else:
-            first = self._beat(player.sentences(), at_end=player.at_end)
+            first = self._beat(player.sentences())
         self.virtual_size = self.virtual_size.with_height(len(self._rows))
         if self.scroll_offset.y != first:
             self.scroll_to(y=first, animate=False, force=True)
@@ -106,15 +110,14 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
     def _story(self, story: str) -> list[Row]:
         title, _, text = story.partition("\n")
         self._title, self._below = f"The story · {title}", f"press {key_of(self.app, 'forward')} to begin"
-        if not len(self.player.timeline):  # a live engine to which nobody has said anything
-            self._below = f"press {key_of(self.app, 'inject')} to type a prompt"
-            text = "Type a prompt and watch the engine serve it. You can go back in what happened, and send another."
+        if not len(self.player.timeline):
+            self._below = f"press {key_of(self.app, 'inject')} to type a prompt" if self.player.grows else ""
         return self._paragraph(text.strip(), "text", self.width)
 
-    def _beat(self, accounts: list[Account], at_end: bool) -> int:
-        """The rows, and which of them to begin with so that the last sentence is seen. At the end of a run that is what
+    def _beat(self, accounts: list[Account]) -> int:
+        """The rows, and which of them to begin with so that the last sentence is seen. When all is over that is what
         came of it, and in the place of a rule stands what else one can do."""
-        if at_end:
+        if self.player.is_over:
             now = accounts[-1]
             fork, back = key_of(self.app, "fork"), key_of(self.app, "back")
             what_if = Rule("what if?", f"{fork} changes something and makes the run again; {back} goes back.", "")
@@ -122,8 +125,13 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
         *earlier, last = accounts
         beside = self.width >= CARD + 70
         width = self.width - CARD - 3 if beside else self.width
-        before = [row for account in earlier for row in self._paragraph(account.sentence, "quiet", width)]
-        told = self._paragraph(last.sentence, "text strong", width, begin="▌ ")
+        before = [row for account in earlier for row in self._told_of(account, "quiet", width)]
+        if self.player.is_over:
+            told = self._paragraph(last.sentence, "text strong", width, begin="▌ ") + self._said_last(earlier, width)
+        else:
+            told = self._told_of(last, "text strong", width, begin="▌ ")
+        if ending := self.player.how_it_ends():
+            told += self._paragraph(ending, "text", width)
         self._rows = before + told
         title = f"Explain · step {last.step} · event {last.place:,}"
         if beside:
@@ -135,6 +143,29 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
         self._rows += rule
         self._title, self._below = title, last.rule.decided_by
         return max(0, min(len(before), len(self._rows) - self.height))
+
+    def _told_of(self, account: Account, style: str, width: int, begin: str = INDENT) -> list[Row]:
+        """The sentence; where a live engine's request ends, what was asked and answered too."""
+        rows = self._paragraph(account.sentence, style, width, begin)
+        event = self.player.timeline.events[account.place]
+        return rows + (self._said(event.request, width) if isinstance(event, RequestFinished) else [])
+
+    def _said_last(self, told: list[Account], width: int) -> list[Row]:
+        """The answer that was given last, unless it is told before."""
+        timeline = self.player.timeline
+        place = timeline.previous(len(timeline), "RequestFinished")
+        if place is None or any(account.place == place for account in told):
+            return []
+        event = timeline.events[place]
+        return self._said(event.request, width) if isinstance(event, RequestFinished) else []
+
+    def _said(self, request: str, width: int) -> list[Row]:
+        """The prompt and the answer of a live engine's request, each as one text, shortened."""
+        texts = self.player.said(request)
+        answer = "The answer" if request in self.player.view.ended else "The answer so far"
+        parts = zip(("The prompt", answer), texts, strict=True) if texts else ()
+        lines = (f"{name}: “{cut(printable(visible(text)), SAID)}”" for name, text in parts if text)
+        return [row for line in lines for row in self._paragraph(line, "text", width)]
 
     def _selected(self) -> list[Row]:
         try:
@@ -150,6 +181,8 @@ arrow keys, press `enter`; or click), and it explains that instead. `{leave}` go
     def _explained(self, explained: Explained) -> list[Row]:
         self._title, self._below = f"Explain · {explained.subject}", self._back
         rows = self._paragraph(explained.summary, "text strong", self.width, begin="▌ ")
+        if self.player.selection.kind == "request":
+            rows += self._said(str(self.player.selection.id), self.width)
         for account in reversed(explained.accounts):
             where = f"Event {account.place:,}, step {account.step}. "
             rows += [[], *self._paragraph(where + account.sentence, "text", self.width)]

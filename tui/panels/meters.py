@@ -14,6 +14,13 @@ RAMP = "▁▂▃▄▅▆▇█"
 SHORTEST, LONGEST = 3, 12  # columns of a history
 GAP = "  "
 STYLES = {"hit rate": "hit", "in use": "used", "waiting": "preempted", "computed": "computed"}
+BRIEF = {"hit rate": "hit", "in use": "use", "waiting": "wait"}
+# The longest value for which a meter keeps its columns: where the next one stands does not change with the digits.
+LONGEST_VALUE = {"hit rate": "99.9 % of tokens", "in use": "100 %", "waiting": "99", "computed": "9,999 in this step"}
+# From the most words to the fewest: in which way so many meters are said. The first that has room is taken.
+LAYOUTS = (("long", 4), ("short", 4), ("short", 3), ("brief", 3), ("brief", 2), ("brief", 1))
+
+Fields = list[tuple[str, str, int]]  # a name, a value, and its columns
 
 
 class Meters(Panel):
@@ -50,31 +57,23 @@ there are several hit rates, and they differ.
             meter = self._meters[self.cursor]
             line.add(f"{meter.name} {meter.value}", "focus strong").add("  ")
             return line.add(meter.definition, "text", width=line.room)
-        texts = self._texts()
-        widths = [width_of(f"{name} {value}{GAP}") for name, value in texts]
-        shown = len(widths)
-        while shown and sum(widths[:shown]) > self.width + len(GAP):
-            shown -= 1
-        spare = max(0, self.width + len(GAP) - sum(widths[:shown]))
-        history = min(LONGEST, spare // shown - 1) if shown > 1 else 0  # another figure says more
-        for meter, (name, value) in zip(self._meters[:shown], texts, strict=False):
+        fields = self._fields()
+        spare = self.width + len(GAP) - _width(fields)
+        history = min(LONGEST, spare // len(fields) - 1) if len(fields) > 1 else 0
+        for meter, (name, value, columns) in zip(self._meters, fields, strict=False):
             style = STYLES.get(meter.name, "text")
             line.add(f"{name} ", "quiet").add(value, style + " strong")
-            if history >= SHORTEST and meter.history:
+            line.add(" " * (columns - width_of(value)))
+            if history >= SHORTEST:
                 line.add(" ").add(sparkline(meter.history, history), style)
             line.add(GAP)
         return line
 
-    def _texts(self) -> list[tuple[str, str]]:
-        """The names and the figures; where not all fit, in fewer words if that brings in another one."""
-        room = self.width + len(GAP)
-        long = [(meter.name, meter.value) for meter in self._meters]
-        short = [(name, value.split(" of ")[0].split(" in ")[0]) for name, value in long]
-        brief = [(name.removesuffix(" rate"), value.replace(" %", "%")) for name, value in short]
-        if sum(width_of(f"{name} {value}{GAP}") for name, value in long) <= room:
-            return long
-        two = sum(width_of(f"{name} {value}{GAP}") for name, value in short[:2])
-        return short if two <= room else brief
+    def _fields(self) -> Fields:
+        """The meters in the words for which there is room, however many digits they have: another figure goes before
+        the history of any."""
+        ways = [_fields(self._meters[:count], way) for way, count in LAYOUTS]
+        return next((way for way in ways if _width(way) <= self.width + len(GAP)), ways[-1])
 
     def move(self, dx: int, dy: int) -> bool:
         if not self._meters or not dx:
@@ -86,7 +85,26 @@ there are several hit rates, and they differ.
         return "\n".join(f"{meter.name}: {meter.definition}" for meter in self._meters)
 
 
+def _fields(meters: list[Meter], way: str) -> Fields:
+    """`hit rate 21.3 % of tokens`, `hit rate 21.3 %` or `hit 21.3%`."""
+    fields = []
+    for meter in meters:
+        name = BRIEF.get(meter.name, meter.name) if way == "brief" else meter.name
+        value, longest = _said(meter.value, way), _said(LONGEST_VALUE.get(meter.name, ""), way)
+        fields.append((name, value, max(width_of(value), width_of(longest))))
+    return fields
+
+
+def _said(value: str, way: str) -> str:
+    short = value if way == "long" else value.split(" of ")[0].split(" in ")[0]
+    return short.replace(" %", "%") if way == "brief" else short
+
+
+def _width(fields: Fields) -> int:
+    return sum(width_of(name) + 1 + columns + len(GAP) for name, _, columns in fields)
+
+
 def sparkline(history: list[float], width: int) -> str:
-    """The last `width` values, which lie between 0 and 1."""
+    """The last values, which lie between 0 and 1, the latest on the right; nothing is drawn of 0."""
     values = history[-width:]
-    return "".join(RAMP[min(7, int(value * 8))] for value in values)
+    return "".join(RAMP[min(7, int(value * 8))] if value else " " for value in values).rjust(width)

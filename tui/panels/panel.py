@@ -61,10 +61,11 @@ class Panel(LineView, can_focus=True, inherit_bindings=False):
     class Selected(Message):
         """Something was chosen: explain it."""
 
-        def __init__(self, panel: Panel, selection: Selection) -> None:
+        def __init__(self, panel: Panel, selection: Selection, player: Player | None = None) -> None:
             super().__init__()
             self.panel = panel
             self.selection = selection
+            self.player = player or panel.player  # whose it is
 
     class Moved(Message):
         """The player should go to a place."""
@@ -157,7 +158,11 @@ class Panel(LineView, can_focus=True, inherit_bindings=False):
             return
         selection = self.under_cursor()
         if selection is not None:
-            self.post_message(self.Selected(self, selection))
+            self.choose(selection)
+
+    def choose(self, selection: Selection) -> None:
+        """Explain it."""
+        self.post_message(self.Selected(self, selection))
 
     def action_let_go(self) -> None:
         self.screen.set_focus(None)

@@ -6,9 +6,8 @@ more           4, 3, then 2 columns a block: the sign and how many share it
 too many       each cell stands for 2, 4, 8 … blocks: their dominant sign, and how full they are
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from minicache.core.block_pool import NULL_BLOCK
 
 LABEL_GAP = 2  # between the number of a row's first block and the row
 GROUP = 8  # columns, after which there is a gap, for the eye to count by
@@ -23,7 +22,7 @@ SPACIOUS = 3  # lines, of which an overview leaves one to the legend
 @dataclass(frozen=True, slots=True)
 class Grid:
     """`columns` cells of `cell` columns in a row, each for `per_cell` blocks; `label` columns stand before the row, and
-    every row takes `pitch` lines, of which the first is drawn in. An overview leaves out the null block."""
+    every row takes `pitch` lines, of which the first is drawn in."""
 
     num_blocks: int
     cell: int
@@ -33,13 +32,8 @@ class Grid:
     pitch: int = 1
 
     @property
-    def first(self) -> int:
-        """The block of the first cell, or the first of its blocks."""
-        return NULL_BLOCK + 1 if self.overview else 0
-
-    @property
     def num_cells(self) -> int:
-        return -(-(self.num_blocks - self.first) // self.per_cell)
+        return -(-self.num_blocks // self.per_cell)
 
     @property
     def lines(self) -> int:
@@ -60,11 +54,11 @@ class Grid:
         return range(0) if between else range(row * self.columns, min((row + 1) * self.columns, self.num_cells))
 
     def blocks_of(self, cell: int) -> range:
-        start = self.first + cell * self.per_cell
+        start = cell * self.per_cell
         return range(start, min(start + self.per_cell, self.num_blocks))
 
     def line_of(self, block: int) -> int:
-        return max(0, block - self.first) // self.per_cell // self.columns * self.pitch
+        return block // self.per_cell // self.columns * self.pitch
 
     def x_of(self, column: int) -> int:
         """Where a column begins."""
@@ -95,9 +89,29 @@ def lay_out(num_blocks: int, width: int, height: int, zoomed: bool = False) -> G
     columns = _columns(room, OVERVIEW_WIDTH)
     rows = height if height < SPACIOUS else height - 1
     per_cell = 2
-    while -(-(num_blocks - 1) // per_cell) > columns * rows:
+    while -(-num_blocks // per_cell) > columns * rows:
         per_cell *= 2
     return Grid(num_blocks, OVERVIEW_WIDTH, columns, per_cell, label)
+
+
+def lay_out_two(pools: Sequence[tuple[int, int]], width: int, height: int) -> list[Grid]:
+    """The grids of pools in panels of the same size, of which each has (blocks, tokens of a block). If one of them is
+    an overview, the cells of all are as wide, and stand for as many tokens, as near as whole blocks can be."""
+    grids = [lay_out(num_blocks, width, height) for num_blocks, _ in pools]
+    if not any(grid.overview for grid in grids):
+        return grids
+    tokens = max(grid.per_cell * block_size for grid, (_, block_size) in zip(grids, pools, strict=True))
+    labels = [grid.label for grid in grids]
+    for cell in WIDTHS:
+        for pitch in (2, 1):
+            columns = _columns(max(1, width - max(labels)), cell)
+            grids = [
+                Grid(num_blocks, cell, columns, tokens // block_size, label, pitch)
+                for (num_blocks, block_size), label in zip(pools, labels, strict=True)
+            ]
+            if all(grid.lines <= height and grid.x_of(grid.columns) <= width + 1 for grid in grids):
+                return grids
+    return grids
 
 
 def _columns(room: int, cell: int) -> int:

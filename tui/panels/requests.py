@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model.rows import RequestRow, Selection
+from ..model.rows import RequestRow, Selection, State
+from ..signs import Sign
 from .line import Line
 from .rows import Rows
 
 if TYPE_CHECKING:
     from ..player import Player
 
-STATES = {
-    "running": ("▶", "focus"),
+STATES: dict[State, tuple[str, str]] = {
     "prefill": ("▶", "computed"),
     "decode": ("▶", "generated"),
-    "waiting": ("·", "quiet"),
+    "waiting": ("▷", "quiet"),
     "preempted": ("!", "preempted"),
     "done": ("✓", "quiet"),
-    "finished": ("✓", "quiet"),
-    "aborted": ("×", "evicted"),
-    "refused": ("×", "evicted"),
+    "aborted": ("†", "evicted"),
+    "refused": ("†", "evicted"),
 }
 NUMBER = 7
 STATE = 9
@@ -37,9 +36,9 @@ One row a request: first those that run, then those that wait, in their order, t
 
 * **prompt**: tokens it asked with
 * **hit**: tokens that were found in the cache when it was admitted: their KV need not be computed
-* **computed**: tokens whose KV was computed since, of the prompt and of the answer; in the bar blue was found, orange
-  was computed
-* `▶` runs · `·` waits · `!` was preempted and waits again · `✓` done · `×` refused or aborted
+* **has KV**: of all tokens so far; in the bar blue (`█`) was found, orange (`▓`) was computed, `░` is still to come
+* **computed**: tokens whose KV was computed since, of the prompt and of the answer
+* `▶` runs, `▷` waits, `!` was preempted and waits again, `✓` is done, `†` was refused or aborted
 
 `up` and `down` move, `enter` follows the request: its tokens are shown, its blocks are marked, Explain tells its story.
 """
@@ -90,10 +89,11 @@ One row a request: first those that run, then those that wait, in their order, t
         if y == 0:
             line.add("  ").add("id", "quiet", width=self._id_width + 1).add("state", "quiet", width=STATE)
             line.add("prompt", "quiet", width=NUMBER, right=True).add("hit", "quiet", width=NUMBER, right=True)
-            return line.add("computed", "quiet", width=self._bar_width + NUMBER + 2, right=True)
+            line.add("  has KV" if self._bar_width else "", "quiet", width=self._bar_width)
+            return line.add("computed", "quiet", width=NUMBER + 2, right=True)
         row = self._rows[y - 1]
-        glyph, style = STATES.get(row.state, ("·", "quiet"))
-        over = row.state in ("done", "finished", "aborted", "refused")
+        glyph, style = STATES[row.state]
+        over = row.state in ("done", "aborted", "refused")
         plain = "quiet" if over else "text"
         here = " cursor" if self.has_focus and y - 1 == self.cursor else ""
         name = "text strong" if row.id == self.player.focus_request else plain
@@ -120,7 +120,8 @@ One row a request: first those that run, then those that wait, in their order, t
         total = max(row.total, 1)
         found = round(min(hit, has) / total * BAR)
         filled = round(has / total * BAR)
-        line.add("█" * found, "hit").add("▓" * (filled - found), "computed")
+        was_found, was_computed = map(self.glyph, (Sign.HIT, Sign.COMPUTED)) if self.ascii else "█▓"
+        line.add(was_found * found, "hit").add(was_computed * (filled - found), "computed")
         line.add("░" * (BAR - max(found, filled)), "line").add("  ")
 
     def under_cursor(self) -> Selection | None:

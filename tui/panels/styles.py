@@ -1,5 +1,6 @@
 """The styles of what panels draw, by name: the colours of the theme, `on-` their tints as a background, and weights."""
 
+from ..signs import NEWS
 from ..theme import DARK, TINTED
 
 STYLES = {
@@ -13,3 +14,9 @@ STYLES = {
 }
 COMPONENTS = {f"panel--{name}" for name in STYLES}  # as Textual finds them
 CSS = "\n".join(f".panel--{name} {{ {rule}; }}" for name, rule in STYLES.items())
+
+
+def of_sign(sign: str, cursor: bool = False, chosen: bool = False) -> str:
+    """The style of a block's sign: what is news stands out, and so does what is under the cursor or chosen."""
+    news = f" strong on-{sign}" if sign in NEWS else ""
+    return f"{sign}{news}{' cursor' if cursor else ''}{' chosen' if chosen else ''}"

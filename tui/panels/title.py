@@ -46,7 +46,8 @@ class Title(Panel, can_focus=False):
         room = end - 3 - line.end
         about = player.title if self.names else player.facts()
         beside = room - width_of(about) - 2
-        least = width_of(self.names[-1]) if self.names else LEAST
+        longest = next((name for name in self.names if width_of(name) <= room), "")
+        least = width_of(longest) if longest else LEAST
         if beside >= least:
             line.add(self._what(beside), "text strong", width=beside).add("  ").add(about, "quiet")
         else:

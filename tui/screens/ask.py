@@ -12,7 +12,9 @@ from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
-from minicache.core.errors import MinicacheError
+from minicache.core.errors import MinicacheError, require_text
+
+from .field import Field
 
 if TYPE_CHECKING:
     from ..app import MinicacheApp
@@ -32,8 +34,8 @@ class Ask(ModalScreen[T], Generic[T]):
     HELP = """\
 # A line to type
 
-`enter` takes the line, `escape` leaves all as it is; what is wrong with a line is said below it. The run waits
-meanwhile.
+`enter` takes the line, `escape` leaves all as it is; what is wrong with a line is said below it. Several lines that you
+paste are one text: `↵` stands for the end of each. The run waits meanwhile.
 """
     BINDINGS: ClassVar = [Binding("escape", "leave", "Leave"), Binding("f1", "help", "Help")]
 
@@ -57,7 +59,7 @@ meanwhile.
             dialog.border_subtitle = self.app.plain("enter takes it · esc leaves · f1 help")
             yield Static(self.app.plain(self._title), classes="dialog-title", markup=False)
             yield Static(self.app.plain(self._hint), classes="dialog-hint", markup=False)
-            yield Input(self._line, select_on_focus=not self._edit, suggester=self._suggester)
+            yield Field(self._line, select_on_focus=not self._edit, suggester=self._suggester)
             yield Static("", classes="dialog-error", markup=False)
 
     def on_mount(self) -> None:
@@ -65,16 +67,16 @@ meanwhile.
             self.call_after_refresh(self._show_end)
 
     def _show_end(self) -> None:
-        field = self.query_one(Input)
+        field = self.query_one(Field)
         field.cursor_position = 0
         field.cursor_position = len(field.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         try:
-            result = self._read(event.value)
+            result = self._read(require_text("the line", event.value))
         except MinicacheError as error:
-            self.query_one(".dialog-error", Static).update(str(error))
+            self.query_one(".dialog-error", Static).update(self.app.plain(str(error)))
             scroll_end = self.query_one(".dialog").scroll_end
             self.call_after_refresh(scroll_end, animate=False)  # a long complaint, in a small terminal
         else:

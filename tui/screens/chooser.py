@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.events import Resize
-from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -22,29 +20,23 @@ from minicache.sim.scenario import GROUPS
 from minicache.sim.timeline import Timeline
 
 from ..comparison import Comparison
-from ..model.strip import StripMap
+from ..model.strip import CAPTIONS, StripMap
 from ..panels.line import ascii_only, cut, printable, width_of
 from ..player import Player
 from ..sources import open_run
+from .engines import ENGINES, Engines
 
 if TYPE_CHECKING:
     from ..app import MinicacheApp
-    from ..live import LiveEngine
 
-ENGINES = {
-    "tiny": "A model of a million parameters that comes with minicache; a byte is a token.",
-    "smollm2": "SmolLM2-135M; a token is a word, or a part of one. `minicache model pull smollm2` fetches it first.",
-}
 STRIP_WIDTHS = (10, 24)  # columns of a strip, at least and at most: what the longest title leaves
 BESIDE = 3  # columns: the indent, and a scrollbar
 LEAST = 53  # columns of a title in the smallest terminal
 FIRST = "timestamp-top"  # with which to begin
-LOADING = 600  # seconds, at most, that a note about it stays
-CAPTION = "▾ arrives  ◆ hit  ▲ computed  ✕ evicted  ! preempted  ✓ done"  # the signs of the strips that say most
 CACHES = {"hash": "hash chain", "radix": "radix tree"}
 
 
-class Chooser(Screen[None]):
+class Chooser(Engines):
     """`enter` opens what is highlighted, over the cache that the scenario names first; `r` over the other one."""
 
     app: MinicacheApp
@@ -52,12 +44,14 @@ class Chooser(Screen[None]):
 # Choose a run
 
 `up` and `down` choose, `enter` opens; `r` opens it over the other cache, where it is about both; `space` reads on in a
-description that is longer than its frame. Then `{forward}` goes forward, from one thing that happens to the next. A run
-that you left opens where it was.
+description that is longer than its frame. Then `{forward}` goes forward, from one thing that happens to the next. The
+run that you left last opens where it was, and so does a live engine, until you quit or start another one; `n` starts it
+anew.
 """
     BINDINGS: ClassVar = [
         Binding("enter", "open", "open", id="open"),
         Binding("r", "open_other", "with the other cache", id="open_other"),
+        Binding("n", "open_anew", "start anew", id="open_anew"),
         Binding("space", "read_on", "Read on", show=False),
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("d", "theme", "dark or light", id="theme"),
@@ -72,6 +66,7 @@ that you left opens where it was.
         &.-wide #body { layout: horizontal; }
         OptionList, OptionList:focus {
             border: round $mc-focus; background: $background; background-tint: transparent; padding: 0 1;
+            border-title-color: $mc-quiet; border-title-style: none; border-title-align: right;
             border-subtitle-color: $mc-quiet; border-subtitle-style: none;
             scrollbar-size-vertical: 1; scrollbar-color: $mc-line; scrollbar-background: $background;
             scrollbar-color-hover: $mc-quiet; scrollbar-background-hover: $background;
@@ -90,10 +85,8 @@ that you left opens where it was.
     }
     """
 
-    def __init__(self, engine: str = "") -> None:
-        """`engine` is the model of the live engine that one comes from, if it is one."""
+    def __init__(self) -> None:
         super().__init__()
-        self._engine = engine
         self._strips: dict[str, StripMap] = {}
         self._told = ""  # the id of what is highlighted
         found = map(find_scenario, scenario_names())
@@ -114,8 +107,7 @@ that you left opens where it was.
     def on_mount(self) -> None:
         options = self.query_one(OptionList)
         left = self._left()
-        at = f"engine {self._engine}" if self._engine in ENGINES else left[0] if left else ""
-        options.highlighted = options.get_option_index(at) if at else 1
+        options.highlighted = options.get_option_index(left[0]) if left else 1
         options.focus()
         self.set_class(self.app.ascii, "-ascii")
         self.watch(self.query_one("#about"), "scroll_y", self._entitle, init=False)
@@ -128,8 +120,10 @@ that you left opens where it was.
             self._tell(options.highlighted)
 
     def _left(self) -> tuple[str, Player | Comparison] | None:
-        """The scenario of the run that was left last, if it is one of these, and the run where it was."""
-        run = self.app.left
+        """What the run that was left last is here, if it is one of these, and the run where it was."""
+        run, live = self.app.left, self.app.live
+        if live is not None and run is live.player and live.model in ENGINES:
+            return f"engine {live.model}", run
         scenario = None if run is None else (run.left if isinstance(run, Comparison) else run).timeline.scenario
         return (scenario.name, run) if run and scenario and scenario.name in self._scenarios else None
 
@@ -171,7 +165,8 @@ that you left opens where it was.
     def _redraw(self) -> None:
         options = self.query_one(OptionList)
         highlighted = options.highlighted
-        options.border_subtitle = self.app.plain(CAPTION) if self._strip_width else ""
+        above, below = map(self.app.plain, CAPTIONS if self._strip_width else ("", ""))
+        options.border_title, options.border_subtitle = Content(above), Content(below)
         new = list(self._options())
         options.clear_options()
         options.add_options(new)
@@ -206,7 +201,11 @@ that you left opens where it was.
         """The title, and what there is to say."""
         if id.startswith("engine "):
             model = id.removeprefix("engine ")
-            return "A live engine", f"{ENGINES[model]}\n\nFrom a shell: minicache tui --engine {model}"
+            live = self.serving(id)
+            here = (
+                f"It is open at step {live.player.step_now:,}: enter goes there, n starts it anew.\n\n" if live else ""
+            )
+            return "A live engine", f"{here}{ENGINES[model]}\n\nFrom a shell: minicache tui --engine {model}"
         scenario = self._scenarios[id]
         caches = " or ".join(CACHES[kind] for kind in scenario.kinds)
         story = " ".join(printable(scenario.story.replace("\n", " ")).split())
@@ -235,7 +234,9 @@ that you left opens where it was.
         self.query_one(OptionList).action_select()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Another cache is offered where the scenario is about both."""
+        """Another cache is offered where the scenario is about both, and an engine anew where one serves."""
+        if action == "open_anew":
+            return self.serving(self._told) is not None
         if action == "open_other":
             return self._told in self._scenarios and len(self._scenarios[self._told].kinds) > 1
         return super().check_action(action, parameters)
@@ -245,9 +246,16 @@ that you left opens where it was.
         if options.highlighted is not None:
             self._open(options.get_option_at_index(options.highlighted).id or "", other=True)
 
+    def action_open_anew(self) -> None:
+        self.load(self._told.removeprefix("engine "))
+
     def _open(self, id: str, other: bool = False) -> None:
         if id.startswith("engine "):
-            self._load(id.removeprefix("engine "))
+            live = self.serving(id)
+            if live is not None:
+                self.app.open_stage(live.player, live)
+            else:
+                self.load(id.removeprefix("engine "))
             return
         left = self._left()
         if left and left[0] == id and not other:
@@ -257,24 +265,7 @@ that you left opens where it was.
         try:
             self.app.open_stage(open_run(id, kind))
         except MinicacheError as error:
-            self.notify(str(error), severity="error", markup=False)
-
-    @work(thread=True, exclusive=True)
-    def _load(self, model: str) -> None:
-        from ..live import LiveEngine
-
-        self.app.call_from_thread(self.notify, f"Loading {model} …", markup=False, timeout=LOADING)
-        try:
-            live = LiveEngine(model)
-        except (MinicacheError, ModuleNotFoundError) as error:
-            self.app.call_from_thread(self.app.clear_notifications)
-            self.app.call_from_thread(self.notify, _sentence(error), severity="error", markup=False)
-        else:
-            self.app.call_from_thread(self._opened, live)
-
-    def _opened(self, live: LiveEngine) -> None:
-        self.app.clear_notifications()
-        self.app.open_stage(live.player, live)
+            self.notify(str(error), severity="error")
 
     def action_help(self) -> None:
         self.app.open_help()
@@ -284,9 +275,3 @@ that you left opens where it was.
 
     def action_quit(self) -> None:
         self.app.exit()
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, ModuleNotFoundError):
-        return f"A live engine needs the package {error.name!r}: pip install 'minicache[engine]'"
-    return str(error)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
 
-from minicache.sim.errors import BadChange
+from minicache.core.errors import MinicacheError
 from minicache.sim.phrases import plural
 
+from .. import sources
 from ..keys import key_of
+from ..numbers import is_number, whole
 from ..player import Found
-from ..stops import Completion, kinds_of, read_breakpoint, stopping_places
+from ..stops import Completion, kinds_of, read_breakpoints, stopping_places
 from .ask import Ask
 from .menu import Menu
 
@@ -17,36 +20,53 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 
-class NothingFound(BadChange):
+_PLACES = (
+    ("step", "step", "the number of a step, such as step 42"),
+    ("event", "event", "the number of an event, such as event 1234"),
+    ("e", "event", "the number of an event, such as e1234"),
+)
+
+
+class NothingTyped(MinicacheError):
+    """The line is empty."""
+
+
+class NothingFound(MinicacheError):
     """Nothing in this run is as it was looked for."""
 
 
 async def go_to(stage: Stage) -> None:
     """A step, an event or a request."""
 
-    def read(line: str) -> int:
-        player, line = stage.player, line.strip()
-        word = line.removeprefix("event").removeprefix("step").strip()
-        if word.isdecimal() and not line.startswith("event"):
-            return player.timeline.place_of_step(int(word))
-        if word.removeprefix("e").isdecimal():
-            place = int(word.removeprefix("e"))
-            player.timeline.require(place)
-            return place
-        player.go_to_request(line)
-        return player.place
+    def read(line: str) -> bool:
+        sources.go_to(stage.playable, **_where(line.strip(), stage.player.index.requests))
+        return True
 
     hint = "A step of the scheduler (42), an event (e1234) or a request (its id)."
-    place = await stage.app.push_screen_wait(Ask("Go to", hint, read))
-    if place is not None:
-        stage.playable.seek(place)
+    if await stage.app.push_screen_wait(Ask("Go to", hint, read)):
         stage.sync()
+
+
+def _where(line: str, requests: Container[str]) -> dict[str, Any]:
+    """`step`, `event` or `request`, as `sources.go_to` takes them. Raises `NothingTyped` and `NoNumber`."""
+    if not line:
+        raise NothingTyped("nothing is typed: write a step (42), an event (e1234) or a request (its id)")
+    if is_number(line):
+        return {"step": whole(line, "a step of this run")}
+    for prefix, what, write in _PLACES if line not in requests else ():
+        number = line[len(prefix) :]
+        alone = prefix != "e" and not number
+        if line.lower().startswith(prefix) and (is_number(number) or alone or number[:1].isspace()):
+            return {what: whole(number, write)}
+    return {"request": line}
 
 
 async def find(stage: Stage) -> None:
     """A block, a hash, a request or a piece of a prompt; it is selected."""
 
     def read(line: str) -> list[Found]:
+        if not line.strip():
+            raise NothingTyped("nothing is typed: write what to look for")
         found = stage.player.find(line.strip())
         if not found:
             raise NothingFound(f"there is nothing here that is called, begins with or holds {line.strip()!r}")
@@ -91,18 +111,22 @@ async def breakpoints(stage: Stage) -> None:
     asked = Ask(
         "Stop where (→ completes what you type)",
         hint,
-        lambda line: read_breakpoint(line, *players, may_come=stage.live is not None),
+        lambda line: read_breakpoints(line, *players, may_come=stage.live is not None),
         _suggestion(stage),
         suggester=Completion(*players),
     )
-    point = await stage.app.push_screen_wait(asked)
-    if point is None:
+    new = await stage.app.push_screen_wait(asked)
+    if new is None:
         return
-    stage.playable.breakpoints = [*points, point]
-    count = sum(len(stopping_places(side.timeline, [point])) for side in players)
-    where = f"stops at {plural(count, 'event')} of {runs}" if count else f"stops nowhere in {runs}"
-    on, back = key_of(stage.app, "resume"), key_of(stage.app, "reverse")
-    stage.say(f"{point.describe()} {where}. {on} goes on to the next one, {back} back to the last.")
+    stage.playable.breakpoints = [*points, *(point for point in new if point not in points)]
+    count = sum(len(stopping_places(side.timeline, new)) for side in players)
+    what = " or ".join(point.describe() for point in new)
+    if count:
+        on, back = key_of(stage.app, "resume"), key_of(stage.app, "reverse")
+        where = f"stops at {plural(count, 'event')} of {runs}"
+        stage.say(f"{what} {where}. {on} goes on to the next one, {back} back to the last.")
+    else:
+        stage.say(f"{what} never stops in {runs}{' so far' if stage.live else ''}.")
     stage.sync()
 
 

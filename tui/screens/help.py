@@ -1,4 +1,4 @@
-"""The help: what has the focus, the legend of signs, all keys. It fills the screen and needs no mouse."""
+"""The help: what has the focus, the legend of signs, words, all keys. It fills the screen and needs no mouse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ..help_text import Row, about, key_table, legend, sheet
+from ..help_text import Row, about, glossary, key_table, legend, sheet
 from ..keys import FIXED, key_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Help(ModalScreen[None]):
         wide = self.has_class("-wide")
         width = self._page.scrollable_content_region.width
         left = (width - 4) // 2 if wide else width
-        what: list[Row] = [*about(self._words, keys, left), *legend(ascii, left)]
+        what: list[Row] = [*about(self._words, keys, left), *legend(ascii, left), *glossary(left)]
         self.query_one("#what", Static).update(sheet(what[1:], ascii))
         fixed = [(plain(names), plain(what)) for names, what in FIXED]
         all_keys: list[Row] = list(key_table(keys, fixed, width - left - 4 if wide else width))

@@ -29,6 +29,7 @@ from ..motion import SECONDS, Motion
 from ..panels.belt import Belt
 from ..panels.chain import Chain
 from ..panels.explain import Explain
+from ..panels.line import width_of
 from ..panels.meters import Meters
 from ..panels.panel import Panel
 from ..panels.parting import PartingLine
@@ -42,8 +43,10 @@ from ..panels.tree import Tree
 from ..player import BEAT_SECONDS, Player
 
 TABS = ("pool", "requests", "chain", "belt")
-# In fewer columns no meter fits beside all keys of the footer, and two of one word give way: (Unicode, plain ASCII).
-CRAMPED = 70, 77
+# In fewer columns three meters do not fit beside all keys of the footer, and two of one word give way: (Unicode, plain
+# ASCII).
+CRAMPED = 88, 95
+LABEL = 26  # columns of what one of two runs is called, beside the figures of its pool
 SHARE_OF_BEAT = 0.6  # of the time between two steps, a motion may take so much
 
 
@@ -83,36 +86,17 @@ radix tree, and the eviction order.
         &.-cramped #meters { padding: 0 0 0 1; }
         &.-cramped .beside-meters { margin: 0 0 0 1; }
         &.-cramped .beside-meters KeyGroup, &.-cramped .beside-meters FooterLabel { display: none; }
-        #parting { height: 4; }
 
-        &.-wide.-high #top, &.-wide.-tall #top {
-            layout: grid;
-            grid-size: 3 2;
-            grid-columns: 54 1fr 46;
-            grid-rows: 1fr 4;
-        }
+        &.-wide #top { layout: grid; grid-size: 3 2; grid-columns: 54 1fr 46; grid-rows: 1fr 4; }
         &.-wide #requests, &.-wide #chain { row-span: 2; }
-        &.-medium.-high #top, &.-medium.-tall #top {
-            layout: grid;
-            grid-size: 2 3;
-            grid-columns: 48 1fr;
-            grid-rows: 8 1fr 4;
-        }
+        &.-medium #top { layout: grid; grid-size: 2 3; grid-columns: 48 1fr; grid-rows: 8 1fr 4; }
         &.-medium #pool, &.-medium #chain { row-span: 2; }
         &.-tall #explain { height: 10; }
         &.-wide.-tall #ribbon { height: 11; }
 
-        &.-narrow #top, &.-short #top { layout: vertical; height: 1fr; }
-        &.-narrow #top > Panel, &.-short #top > Panel { display: none; }
-        &.-narrow #top.-tab-pool > #pool, &.-short #top.-tab-pool > #pool,
-        &.-narrow #top.-tab-requests > #requests, &.-short #top.-tab-requests > #requests,
-        &.-narrow #top.-tab-chain > #chain, &.-short #top.-tab-chain > #chain,
-        &.-narrow #top.-tab-belt > #belt, &.-short #top.-tab-belt > #belt { display: block; }
+        &.-narrow #top { layout: vertical; }
         &.-medium.-short #top, &.-wide.-short #top { layout: horizontal; }
-        &.-medium.-short #top > Panel, &.-wide.-short #top > Panel { width: 1fr; }
-        &.-medium.-short #top > #pool, &.-wide.-short #top > #pool, &.-narrow.-tall #top > #pool { display: block; }
-        &.-medium.-short #top.-tab-pool > #chain, &.-wide.-short #top.-tab-pool > #chain,
-        &.-narrow.-tall #top.-tab-pool > #chain { display: block; }
+        &.-short #top > Panel { width: 1fr; }
         &.-narrow #ribbon, &.-short #ribbon { height: 4; }
         &.-narrow.-high #ribbon { height: 5; }
         &.-narrow.-short #explain { height: 38%; min-height: 8; }
@@ -140,7 +124,6 @@ radix tree, and the eviction order.
         self._playable = playable
         self._drawn: tuple[tuple[Player, int, int], ...] = ()  # player, version and place, as they were drawn last
         self._panels: list[Panel] = []
-        self._tabs_named = False
         self.motion = Motion(self, self._on_frame)
         self.tab = 1
 
@@ -174,7 +157,7 @@ radix tree, and the eviction order.
 
     def _compose_player(self, player: Player) -> ComposeResult:
         yield Title(player, id="title")
-        with Container(id="top", classes=f"-tab-{TABS[self.tab - 1]}"):
+        with Container(id="top"):
             yield Requests(player, id="requests")
             yield Pool(player, id="pool")
             yield (Tree if player.timeline.kind == "radix" else Chain)(player, id="chain")
@@ -189,11 +172,12 @@ radix tree, and the eviction order.
     def _compose_comparison(self, comparison: Comparison) -> ComposeResult:
         sides = (("left", comparison.left), ("right", comparison.right))
         yield Title(comparison.left, comparison, id="title")
+        pools = [Pool(player, classes="pool") for _, player in sides]
+        pools[0].twin, pools[1].twin = pools[1], pools[0]
         with Horizontal(id="sides"):
-            for (side, player), label in zip(sides, comparison.labels, strict=True):
+            for pool, (side, player), *names in zip(pools, sides, comparison.labels, comparison.brief, strict=True):
                 with Container(id=side, classes="side"):
-                    pool = Pool(player, classes="pool")
-                    pool.label = label
+                    pool.label = next((name for name in names if width_of(name) <= LABEL), names[-1])
                     yield pool
                     yield Ribbon(player, classes="ribbon")
                     yield Meters(player, classes="meters")
@@ -201,9 +185,9 @@ radix tree, and the eviction order.
             for side, player in sides:
                 yield Explain(player, id=f"words-{side}")
         yield Rates(comparison, id="rates")
-        yield PartingLine(comparison, id="parting")
+        yield PartingLine(comparison)
         strip = Strip(comparison.left, id="strip")
-        strip.stops = comparison.stopping_places
+        strip.both = comparison
         yield strip
         with Horizontal(id="status"):
             yield Footer(show_command_palette=False, compact=True)
@@ -225,7 +209,7 @@ radix tree, and the eviction order.
             self.motion.start(self._seconds())
         elif changed:
             self.motion.finish()
-        self._name_tabs()
+        self._show_tabs()
         self._tell_once()
         for panel in self._panels:
             panel.moving = self.motion.progress
@@ -235,16 +219,20 @@ radix tree, and the eviction order.
         """Where there is the same to say of both sides, one panel says it, as wide as the two."""
         self.set_class(isinstance(self._playable, Comparison) and self._playable.says_the_same, "-same")
 
-    def _name_tabs(self) -> None:
-        """Where panels stand one behind the other, their titles say which others there are."""
-        folded = self.has_class("-narrow") or self.has_class("-short")
-        if not folded and not self._tabs_named:
-            return
-        self._tabs_named = folded
-        third = "tree" if self.query(Tree) else "chain"
+    def _show_tabs(self) -> None:
+        """Where panels stand one behind the other, that of the tab is seen, or two: the pool and another one. Their
+        titles say which others there are."""
+        narrow, folded = self.has_class("-narrow"), self.has_class("-narrow") or self.has_class("-short")
+        shown = {TABS[self.tab - 1]}
+        if not narrow or self.has_class("-tall"):
+            shown |= {"pool", "chain"} if self.tab == 1 else {"pool"}
+        third = "tree" if self.players[0].timeline.kind == "radix" else "chain"
         names = ("pool", "requests", third, "order")
-        for panel in self.query("#top > Panel").results(Panel):
-            panel.tabs = [(f"{i} {name}", TABS[i - 1] == panel.id) for i, name in enumerate(names, 1)] if folded else []
+        for panel in self._panels:
+            if panel.id in TABS:
+                panel.display = not folded or panel.id in shown
+                tabs = [(f"{i} {name}", TABS[i - 1] == panel.id) for i, name in enumerate(names, 1)]
+                panel.tabs = tabs if folded else []
 
     def _seconds(self) -> float:
         """How long a motion may take: while it plays, less than a step does."""
@@ -260,12 +248,13 @@ radix tree, and the eviction order.
     def on_resize(self, event: Resize) -> None:
         ascii = self.app.has_class("-ascii")
         self.set_class(event.size.width < CRAMPED[ascii], "-cramped")
+        self.call_next(self._show_tabs)  # by the classes of the new size, which come after this
 
     # What the panels ask for
 
     def on_panel_selected(self, message: Panel.Selected) -> None:
         message.stop()
-        message.panel.player.select(message.selection)
+        message.player.select(message.selection)
         self.sync()
 
     def on_panel_moved(self, message: Panel.Moved) -> None:
@@ -274,7 +263,7 @@ radix tree, and the eviction order.
 
     def moved(self, place: int) -> None:
         """Somebody scrubs."""
-        self._playable.seek(place)
+        self._playable.scrub(place)
         self.sync()
 
     def action_scroll_explain(self, lines: int) -> None:
@@ -285,10 +274,8 @@ radix tree, and the eviction order.
 
     def show_tab(self, number: int) -> None:
         """Show the pool (1), the requests (2), the chain or tree (3), the eviction order (4), and focus it."""
-        top = self.query_one("#top")
-        top.remove_class(*(f"-tab-{name}" for name in TABS))
         self.tab = number
-        top.add_class(f"-tab-{TABS[number - 1]}")
+        self._show_tabs()
         self.query_one(f"#{TABS[number - 1]}", Panel).focus()
         self.call_after_refresh(self.sync)
 

@@ -13,6 +13,8 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from ..model.token_text import visible
+
 if TYPE_CHECKING:
     from ..app import MinicacheApp
 
@@ -38,7 +40,11 @@ class Menu(ModalScreen[int | None]):
             plain = self.app.plain
             yield Static(plain(self._title), classes="dialog-title", markup=False)
             yield Static(plain(self._hint), classes="dialog-hint", markup=False)
-            yield OptionList(*(Option(_shown(plain(name), plain(what))) for name, what in self._choices))
+            yield OptionList(*(Option(self._shown(name, what)) for name, what in self._choices))
+
+    def _shown(self, name: str, what: str) -> Content:
+        name, what = (self.app.plain(visible(text)) for text in (name, what))
+        return Content.assemble((name, "bold"), "\n  ", (what, "dim")) if what else Content.styled(name, "bold")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
@@ -49,7 +55,3 @@ class Menu(ModalScreen[int | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-
-def _shown(name: str, what: str) -> Content:
-    return Content.assemble((name, "bold"), "\n  ", (what, "dim")) if what else Content.styled(name, "bold")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from minicache.core.errors import MinicacheError
 
+from ..comparison import Comparison
 from ..keys import key_of
+from ..panels.strip import Strip
 from ..player import Playable, Player, Run
 from ..stops import stops_ahead
 from .main import MainScreen
@@ -75,19 +77,41 @@ class Moving(MainScreen):
         self._to_alike(self.playable.previous_of, "There is no {} before this.")
 
     def _to_alike(self, how: Callable[[str], bool], otherwise: str) -> None:
-        current = self.player.current
-        if current is None:
-            self.after_move(False, "Nothing has happened yet: go forward first.")
+        """By the kind of the event that is selected, else of the current one."""
+        selected = self._event_selected
+        event = selected[0].timeline.events[selected[1]] if selected else self.player.current
+        if event is None:
+            self.after_move(False, "Nothing has happened yet: go forward first, or select an event.")
         else:
-            kind = type(current).__name__
+            kind = type(event).__name__
             self.after_move(how(kind), otherwise.format(kind))
 
+    @property
+    def _event_selected(self) -> tuple[Player, int] | None:
+        """Of which run an event is selected, and its place."""
+        for player in self.players:
+            if player.selection.kind == "event" and isinstance(player.selection.id, int):
+                return player, player.selection.id
+        return None
+
     def action_run_to_cursor(self) -> None:
-        selection = self.player.selection
-        if selection.kind != "event" or not isinstance(selection.id, int):
-            self.say("Select an event first: tab to the event strip, move with the arrows, press enter.")
+        pointed, selected = self.query_one(Strip).pointed, self._event_selected
+        here = "That event is this one."
+        if pointed is not None:
+            self.after_move(self.playable.scrub(pointed), here)
+        elif selected is not None:
+            (player, place), run = selected, self.playable
+            if isinstance(run, Comparison) and player is run.right:
+                self.after_move(run.seek_right(place), here)
+            else:
+                self.after_move(run.seek(place), here)
         else:
-            self.after_move(self.playable.seek(selection.id), "That event is this one.")
+            self.say("Select an event first: tab to the event strip, down shows a cursor, left and right move it.")
+
+    def moved(self, place: int) -> None:
+        """Somebody scrubs."""
+        self.pause()
+        super().moved(place)
 
     # To breakpoints
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.binding import Binding
 from textual.events import Resize
+from textual.widgets._toast import ToastRack
 
 from minicache.core.errors import MinicacheError
 
 from ..comparison import Comparison
 from ..keys import bindings, key_of
 from ..panels.pool import Pool
+from ..panels.ribbon import Ribbon
 from ..player import NOTHING, Player
 from . import dialogs, what_if
 from .moving import Moving
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
     from ..live import LiveEngine
 
 SIDES = Binding.Group("sides")
+TITLES = 2  # lines: of the run, and of the panels below it
 LOOK = 1 / 20  # seconds between two looks at a live engine
 
 
 class Stage(Moving):
-    """A run on the stage. `live` is the engine behind it, if it is a live one; it is closed with the screen."""
+    """A run on the stage. `live` is the engine behind it, if it is a live one; it goes on when the screen is left."""
 
     BINDINGS: ClassVar = [
         *bindings(),
@@ -43,9 +46,16 @@ class Stage(Moving):
         if self.live is not None:
             self.set_interval(LOOK, self._poll)
 
-    def on_unmount(self) -> None:
-        if self.live is not None:
-            self.live.close()
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self.place_notes)
+
+    def place_notes(self) -> None:
+        """Notes come in at the foot of the panels above the tokens, where there is the least to see. They leave the
+        titles of these panels as they are."""
+        shown = [ribbon for ribbon in self.query(Ribbon) if ribbon.region]
+        for rack in self.query(ToastRack) if shown else ():
+            rack.styles.height = max(1, shown[0].region.y - TITLES)
+            rack.styles.margin = (0, 0, self.size.height - shown[0].region.y, 0)
 
     def on_screen_resume(self) -> None:
         self.call_after_refresh(self.sync)
@@ -63,8 +73,9 @@ class Stage(Moving):
             if self.live.poll():
                 self.sync()
         except MinicacheError as error:
-            self.live.close()
-            self.live = None
+            ended, self.live = self.live, None
+            if self.app.live is ended:
+                self.app.keep_engine(None)
             self.say_error(error)
 
     # Asking
@@ -115,7 +126,7 @@ class Stage(Moving):
         self.app.open_help()
 
     def action_picture(self) -> None:
-        self.app.save_picture(self.player)
+        self.app.save_picture(self.playable)
 
     def action_theme(self) -> None:
         self.app.action_toggle_theme()
@@ -140,9 +151,10 @@ class StageOfTwo(Stage):
 
 The same requests on both sides, and neither is ever a **step** of the scheduler ahead of the other. `{forward}` goes
 forward in both to the next thing that happens in one of them, `{back}` goes back, `{play}` plays. In a narrow terminal
-`1` shows the left side and `2` the right one; the line of **hit rates** has both. Below it stands where the two first
-treat a request differently, and how much each finds in all. Where there is the same to say of both, one **Explain** as
-wide as the two says it once. `{leave}` leaves the comparison.
+`1` shows the left side and `2` the right one; the line of **hit rates** has both. Below it stands how much each finds
+in the whole run, and where the two first treat a request differently. A cell of either pool stands for as many tokens
+as one of the other. Where there is the same to say of both, one **Explain** as wide as the two says it once. `{leave}`
+leaves the comparison.
 """
     BINDINGS: ClassVar = [
         *bindings(hidden=("fork",)),

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 
 
 class TooSmall(ModalScreen[None]):
+    """Whatever may have opened over it: when it is seen again and the terminal is large enough, it is gone."""
+
     app: MinicacheApp
 
     def compose(self) -> ComposeResult:
         words = "Too small: at least 60×20 characters are needed. Ctrl-C quits."
         yield Static(self.app.plain(words), markup=False)
+
+    def on_screen_resume(self) -> None:
+        if not self.app.too_small:
+            self.dismiss()

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..changes import between, forked, injected, injection_defaults, offers, outcome, read_policy
+from ..asks import forked, offers, policy_hint, policy_suggestion, read_policy
+from ..changes import between, injected, injection_defaults, outcome
 from ..comparison import Comparison
+from ..keys import key_of
 from ..player import Player
 from ..prompt_text import HELP
 from .ask import Ask
 from .menu import Menu
+from .moving import READ
 
 if TYPE_CHECKING:
     from .stage import Stage
@@ -34,10 +37,11 @@ async def fork(stage: Stage) -> None:
         branch: Player | None = forked(player, ask, "")
     else:
         help = HELP if ask.edit else ""
-        dialog = Ask(ask.title, ask.hint, lambda text: forked(player, ask, text), line, edit=ask.edit, help=help)
+        hint = ask.hint(player.timeline, player.place)
+        dialog = Ask(ask.title, hint, lambda text: forked(player, ask, text), line, edit=ask.edit, help=help)
         branch = await stage.app.push_screen_wait(dialog)
     if branch is not None:
-        stage.app.open_fork(branch)
+        stage.app.open_fork(branch, f"{branch.title}.")
 
 
 async def inject(stage: Stage) -> None:
@@ -65,20 +69,27 @@ async def prompt(stage: Stage) -> None:
     if id is not None:
         live.watch(id)
         stage.sync()
+        play, forward = key_of(stage.app, "play"), key_of(stage.app, "forward")
+        stage.notify(f"{id} is served: {play} plays what happens, {forward} goes on to the next thing.", timeout=READ)
 
 
 async def compare(stage: Stage) -> None:
     """Two runs on one clock."""
     player = stage.player
+    timeline = player.timeline
     choices: list[tuple[str, str]] = []
     made: list[Callable[[], Comparison]] = []
     if player.parent is not None:
-        choices.append(("The original against this fork", "Both in lock-step, and where they part."))
+        choices.append(("This fork against its original", f"The fork: {player.difference}."))
         made.append(lambda: Comparison.of_fork(player))
-    scenario = player.timeline.scenario
+    scenario = timeline.scenario
     if scenario is not None:
-        choices.append(("The hash chain against the radix tree", "The same requests over vLLM's and SGLang's cache."))
-        made.append(lambda: Comparison.of_kinds(scenario, player.step_now))
+        what = "The same requests over vLLM's and SGLang's cache" + (
+            ", without what forks changed." if timeline.changes else "."
+        )
+        choices.append(("The hash chain against the radix tree", what))
+        command = player.origin.command
+        made.append(lambda: Comparison.of_kinds(scenario, player.step_now, command))
     choices.append(("This policy against another one", "From the beginning on."))
     chosen = await stage.app.push_screen_wait(Menu("Compare", "Two runs in lock-step, on one clock.", choices))
     if chosen is None:
@@ -86,8 +97,9 @@ async def compare(stage: Stage) -> None:
     if chosen < len(made):
         comparison: Comparison | None = made[chosen]()
     else:
-        hint = "name=value, one or several: queue_policy=lpm, publish_at=compute, max_num_seqs=2."
+        hint = policy_hint(timeline, player.place)
         read: Callable[[str], Comparison] = lambda line: Comparison.of_policies(player, read_policy(line))  # noqa: E731
-        comparison = await stage.app.push_screen_wait(Ask("Another policy", hint, read, "max_num_seqs=2"))
+        line = policy_suggestion(timeline, player.place)
+        comparison = await stage.app.push_screen_wait(Ask("Another policy", hint, read, line))
     if comparison is not None:
         stage.app.open_stage(comparison)
