@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .live import LiveEngine
 
 MIN_WIDTH, MIN_HEIGHT = 60, 20
+THRESHOLDS = 20_000, 10, 1000  # of the garbage collector: screens collect when all is drawn, and not within a step
 INTERRUPTED = 130  # exit status, as of a shell's
 ARROWS = (("→", "right"), ("←", "left"), ("↑", "up"), ("↓", "down"))  # in plain ASCII
 
@@ -150,7 +151,7 @@ class MinicacheApp(App[None]):
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*gc.get_threshold()[:2], 1000)  # hardly ever all that is new since: it takes a long frame
+        gc.set_threshold(*THRESHOLDS)
 
     def notify(
         self,

@@ -13,7 +13,7 @@ from minicache.sim.breakpoint import Breakpoint
 from minicache.sim.recorded import read_recorded, write_recorded
 from minicache_tui.guard import Guard
 from minicache_tui.keys import KEYS
-from minicache_tui.player import Player
+from minicache_tui.player import Player, Selection
 from minicache_tui.screens.ask import Ask
 from minicache_tui.screens.menu import Menu
 from minicache_tui.screens.stage import Stage
@@ -76,7 +76,7 @@ def test_no_key_shows_anything_that_acts(recorded, ascii, tmp_path, monkeypatch)
             if action == "quit":
                 continue
             player.seek(len(player.timeline) * 2 // 3)
-            player.select_next_request()
+            player.select(Selection("request", player.requests()[0].id))
             await shell.press(key)
             await settle(shell)
             while shell.app.screen is not stage:

@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 from textual.pilot import Pilot
 
+from minicache_tui.player import Selection
 from tests.tui.panels_app import PanelsApp, drive, player_of_text
 
 TOML = """
@@ -67,7 +68,7 @@ def test_a_selected_request_with_brackets_is_explained_as_text() -> None:
 
     async def play(pilot: Pilot[None]) -> None:
         player.end()
-        player.select_next_request()
+        player.select(Selection("request", player.requests()[0].id))
         app.main.sync()
         await pilot.pause()
         await pilot.hover("#requests", offset=(4, 2))

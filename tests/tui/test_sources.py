@@ -148,18 +148,3 @@ def test_a_node_is_explained_from_its_birth_to_its_end():
     player.select(Selection("node", 2))
     assert player.explain().summary == "Node 2 is not in the tree any more."
     assert "leave the tree" in player.explain().accounts[-1].sentence
-
-
-def test_the_next_request_is_selected_in_the_order_of_the_rows():
-    player = Player(TIMELINES["preempt-and-resume, hash"])
-    assert player.focus_request is None
-    player.select_next_request(1)
-    player.seek(11)
-    rows = [row.id for row in player.requests()]
-    seen = []
-    for _ in rows:
-        player.select_next_request(1)
-        seen.append(player.focus_request)
-    assert sorted(seen) == sorted(rows)
-    player.select_next_request(-1)
-    assert player.focus_request == seen[-2]

@@ -88,11 +88,12 @@ def test_after_any_walk_the_state_is_that_of_the_place(recorded, every, walk):
 @settings(max_examples=25)
 @given(every=st.integers(1, 20), walk=walks, reads=st.lists(st.booleans(), min_size=12, max_size=12))
 def test_rows_that_were_kept_are_those_of_a_fresh_player(recorded, every, walk, reads):
-    """Also if nobody looks at them for a while."""
+    """Also if nobody looks at them for a while, and if the player gets ready for what comes next."""
     timeline = with_checkpoints(recorded, every)
     player = Player(timeline)
     for move, read in zip(walk, reads, strict=False):
         make(player, move)
+        player.prepare()
         if read:
             assert shown(player) == shown(player_at(timeline, player.place))
 

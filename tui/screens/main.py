@@ -15,6 +15,7 @@ other in the place of the pool, one key away.
 
 from __future__ import annotations
 
+import gc
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -214,6 +215,13 @@ radix tree, and the eviction order.
         for panel in self._panels:
             panel.moving = self.motion.progress
             panel.sync()
+        self.call_after_refresh(self._rest)
+
+    def _rest(self) -> None:
+        """All is drawn and nobody waits: get ready for what comes next, and collect what the last step left behind."""
+        for player in self.players:
+            player.prepare()
+        gc.collect(1)
 
     def _tell_once(self) -> None:
         """Where there is the same to say of both sides, one panel says it, as wide as the two."""
