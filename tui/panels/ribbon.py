@@ -49,6 +49,7 @@ where there is none yet the first token.
         self._layout: Layout | None = None
         self._key: tuple[object, ...] = ()
         self._moves = False
+        self._chosen: frozenset[int] = frozenset()
         self._front = 0.0  # so many columns, row after row, a motion has come over
         self._above: list[Label] = []
         self._below: list[Label] = []
@@ -59,6 +60,7 @@ where there is none yet the first token.
         if key == self._key:
             return
         self._key = key
+        self._chosen = player.chosen_blocks()
         before = self._layout.model if self._layout is not None else None
         model = player.ribbon()
         if model is None:
@@ -102,7 +104,7 @@ where there is none yet the first token.
         row, what = divmod(y, self._row_height)
         if what == 1:
             cursor = self.cursor if self.pointing else None
-            return text_line(self._layout, row, self._front, cursor, self.player.chosen_blocks())
+            return text_line(self._layout, row, self._front, cursor, self._chosen)
         return put(self._below if what == 2 else self._above, row, self.width)
 
     # Cursor
