@@ -237,7 +237,8 @@ def test_things_are_found_by_what_a_person_remembers():
     assert player.find("43")[0].selection == Selection("block", 43)
     assert player.find(hash[:6])[0].selection == Selection("block", 43)
     assert player.find("user2")[0].selection == Selection("request", "user2")
-    assert player.find("user2")[0].place == 24
+    assert player.find("user2")[0].place is None, "it is here"
+    assert Player(player.timeline).find("user2")[0].place == 24
     assert "14:03:22" in player.find("14:03:22. you")[0].label
     assert player.find("nobody wrote this") == player.find("  ") == []
     names = [found.selection.id for found in Player(TIMELINES["two texts"]).find("b")]
@@ -305,23 +306,26 @@ def test_the_summary_of_a_growing_run_is_that_of_the_whole():
 
 
 @ALL
-def test_what_a_request_computed_are_the_tokens_it_computed_since_it_was_admitted_last(timeline):
-    """And not those that it found: they are `hit`."""
-    player, computed, hit = Player(timeline), Counter(), {}
+def test_what_was_found_and_what_was_computed_for_requests_is_what_the_closing_words_add_up(timeline):
+    """A prompt is found once, when it is first admitted; what is lost and computed again was computed twice."""
+    player, computed, hit, found = Player(timeline), Counter(), {}, {}
     while player.next_event():
         match event := player.current:
             case ev.RequestAdmitted():
-                hit[event.request], computed[event.request] = event.num_cached_tokens, 0
+                found[event.request] = event.num_cached_tokens
+                hit.setdefault(event.request, event.num_cached_tokens)
             case ev.RequestPreempted():
-                hit[event.request], computed[event.request] = None, 0
+                found[event.request] = 0
             case ev.TokensComputed():
                 computed[event.request] += event.num_tokens
             case _:
                 continue
         for row in player.requests():
-            assert (row.hit, row.computed) == (hit.get(row.id), computed[row.id])
+            assert (row.hit, row.computed, row.found) == (hit.get(row.id), computed[row.id], found.get(row.id, 0))
             known = player.view.requests.get(row.id) or player.view.ended.get(row.id)
             assert row.has_kv == (known.num_computed_tokens if known else 0)
+            assert (row.hit or 0) <= row.prompt
+    assert sum(row.computed for row in player.requests()) == player.summary.totals["computed_tokens"]
 
 
 @ALL

@@ -101,6 +101,8 @@ def test_the_blocks_of_a_ribbon_are_the_request_cut_without_a_gap(timeline):
         size = player.view.block_size
         assert all(block.start % size == 0 for block in ribbon.blocks)
         assert all(block.text for block in ribbon.blocks)
+        if ribbon.request in player.view.tables:  # what has KV has it in a block
+            assert all(block.block is not None for block in ribbon.blocks if block.sign not in (None, Sign.HIT))
         for block in ribbon.blocks:
             if block.sign is Sign.HIT:
                 assert block.start + block.num_tokens <= ribbon.hit_tokens

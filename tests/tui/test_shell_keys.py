@@ -110,6 +110,25 @@ def test_playing() -> None:
     drive(play, clock=lambda: now[0])
 
 
+@pytest.mark.parametrize("tab", ["1", "2", "3", "4"])
+def test_escape_in_a_panel_first_goes_back_to_what_happened(tab) -> None:
+    """As the border of Explain says; then it lets go of the panel, and then it leaves the run."""
+
+    async def play(shell: Shell) -> None:
+        shell.player.end()
+        await shell.press(tab, "down", "down", "enter")
+        assert shell.player.selection != NOTHING
+        focused = shell.app.screen.focused
+        await shell.press("escape")
+        assert (shell.player.selection, shell.app.screen.focused) == (NOTHING, focused)
+        await shell.press("escape")
+        assert shell.app.screen.focused is None
+        await shell.press("escape")
+        assert isinstance(shell.app.screen, Chooser)
+
+    drive(play)
+
+
 def test_escape_leaves_one_thing_after_the_other() -> None:
     async def play(shell: Shell) -> None:
         original = shell.player

@@ -23,7 +23,8 @@ def find(text: str, view: EngineView, index: RunIndex, timeline: Timeline, promp
     text = text.strip()
     found: list[Found] = []
     if text:
-        for source in (_blocks(text, view), _nodes(text, view), _hashes(text, view), _requests(text, index, prompt)):
+        sources = _blocks(text, view), _nodes(text, view), _hashes(text, view), _requests(text, view, index, prompt)
+        for source in sources:
             found += source
     return found[:MOST]
 
@@ -52,14 +53,19 @@ def _hashes(text: str, view: EngineView) -> Iterator[Found]:
                 yield Found(f"block b{block}, hash {short_hash(hash)}…", Selection("block", block))
 
 
-def _requests(text: str, index: RunIndex, prompt: Callable[[str], str]) -> Iterator[Found]:
-    """First those whose name it is, then those whose name contains it, then prompts."""
+def _requests(text: str, view: EngineView, index: RunIndex, prompt: Callable[[str], str]) -> Iterator[Found]:
+    """First those whose name it is, then those whose name contains it, then prompts. One that is here is looked at
+    where we are; to another one we go."""
+
+    def found(id: str, words: str) -> Found:
+        here = id in view.requests or id in view.ended
+        return Found(words, Selection("request", id), None if here else index.requests[id].arrival)
+
     names = sorted((id for id in index.requests if text.lower() in id.lower()), key=lambda id: id != text)
-    for id in names:
-        yield Found(f"request {id}", Selection("request", id), index.requests[id].arrival)
-    for id, marks in index.requests.items():
+    yield from (found(id, f"request {id}") for id in names)
+    for id in index.requests:
         words = prompt(id)
         at = words.lower().find(text.lower())
         if at >= 0 and id not in names:
             around = words[max(0, at - AROUND) : at + len(text) + AROUND]
-            yield Found(f"request {id}: …{around}…", Selection("request", id), marks.arrival)
+            yield found(id, f"request {id}: …{around}…")

@@ -43,17 +43,19 @@ class Requests:
 
     def _row(self, id: str, request: RequestView, state: State, place: int) -> RequestRow:
         admission = self.index.last_admission(id, place)
-        hit = None if admission is None else getattr(self.index.timeline.events[admission], "num_cached_tokens", 0)
+        found = 0 if admission is None else getattr(self.index.timeline.events[admission], "num_cached_tokens", 0)
         return RequestRow(
             id,
             state,
             request.num_prompt_tokens,
-            hit,
-            request.num_computed_tokens - (hit or 0),
+            request.num_cached_tokens,
+            self.index.num_computed(id, place),
             len(request.tokens),
             _said(request),
             request.max_tokens,
             request.num_preemptions,
+            request.num_computed_tokens,
+            found,
         )
 
 

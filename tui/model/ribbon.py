@@ -39,11 +39,11 @@ class RibbonBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RibbonModel:
-    """It takes `num_blocks` blocks. `blocks` are these, or, if `drawn` is not 0, pieces of at most so many tokens in
-    which several smaller ones are drawn together. `hit_tokens` were found by the last lookup; at token `difference` the
-    request differs from `against`, the one it was compared with, and nothing after it can be found, though the text of
-    `num_lost` of the `num_after` whole blocks there is the same. `before_answer` is what the block in which the answer
-    begins says before it."""
+    """Its KV takes `num_blocks` blocks; the token that it said last has none yet. `blocks` are these, or, if `drawn` is
+    not 0, pieces of at most so many tokens in which several smaller ones are drawn together. `hit_tokens` were found by
+    the last lookup; at token `difference` the request differs from `against`, the one it was compared with, and nothing
+    after it can be found, though the text of `num_lost` of the `num_after` whole blocks there is the same.
+    `before_answer` is what the block in which the answer begins says before it."""
 
     request: str
     num_tokens: int
@@ -92,7 +92,7 @@ def ribbon_of(
         request,
         len(known.tokens),
         prompt,
-        -(-len(known.tokens) // size),
+        -(-max(prompt, computed) // size),
         _together(size) if size < SMALL else 0,
         blocks,
         hit,
@@ -116,9 +116,9 @@ def _lost(finding: Finding | None, first: int, last: int, size: int) -> bool:
 def _sign(known: RequestView, start: int, end: int, hit: int, computed: int) -> Sign | None:
     if end <= hit:
         return Sign.HIT
-    if start >= known.num_prompt_tokens:
-        return Sign.GENERATED
-    return Sign.COMPUTED if computed > start else None
+    if computed <= start:
+        return None
+    return Sign.GENERATED if start >= known.num_prompt_tokens else Sign.COMPUTED
 
 
 def _held(table: Sequence[int], start: int, end: int, size: int) -> str:

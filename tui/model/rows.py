@@ -21,8 +21,10 @@ NOTHING = Selection()
 
 
 class RequestRow(NamedTuple):
-    """A request at this place. All counts are in tokens: `total` are known now, of which `hit` were found in the cache
-    when it was admitted last and `computed` were computed since; `hit` is None where it has no KV."""
+    """A request at this place. All counts are in tokens: of its prompt `hit` were found in the cache when it was
+    admitted first (None before that), and `computed` were computed for it in all, also those that it lost when it was
+    preempted. `total` are known now; `has_kv` of them have their KV, of which `found` were found when it was admitted
+    last."""
 
     id: str
     state: State
@@ -33,11 +35,8 @@ class RequestRow(NamedTuple):
     generated: int
     max_tokens: int
     preemptions: int = 0
-
-    @property
-    def has_kv(self) -> int:
-        """Tokens whose KV is in the cache now."""
-        return (self.hit or 0) + self.computed
+    has_kv: int = 0
+    found: int = 0
 
 
 class BeltItem(NamedTuple):

@@ -20,6 +20,8 @@ class Marks:
     lookups: "array[int]" = field(default_factory=lambda: array("q"))
     admissions: "array[int]" = field(default_factory=lambda: array("q"))
     preemptions: "array[int]" = field(default_factory=lambda: array("q"))
+    computed: "array[int]" = field(default_factory=lambda: array("q"))  # where tokens of it were computed
+    totals: "array[int]" = field(default_factory=lambda: array("q"))  # how many by then, again and again included
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,12 @@ class RunIndex:
         marks = self.requests.get(request)
         return _last_unless(marks.admissions, marks.preemptions, place) if marks else None
 
+    def num_computed(self, request: str, place: int) -> int:
+        """How many tokens were computed for a request up to `place`, those that it lost again included."""
+        marks = self.requests.get(request)
+        count = bisect_right(marks.computed, place) if marks else 0
+        return marks.totals[count - 1] if marks and count else 0
+
     def owner(self, node: int, place: int) -> str | None:
         """The request that published the tokens of a radix node."""
         owners = self._owners.get(node, [])
@@ -108,6 +116,11 @@ class RunIndex:
 
     def on_RequestAborted(self, place: int, event: ev.RequestAborted) -> None:
         self._waiting.discard(event.request)
+
+    def on_TokensComputed(self, place: int, event: ev.TokensComputed) -> None:
+        if marks := self.requests.get(event.request):
+            marks.computed.append(place)
+            marks.totals.append((marks.totals[-1] if marks.totals else 0) + event.num_tokens)
 
     def on_TokensSampled(self, place: int, event: ev.TokensSampled) -> None:
         self.outputs.setdefault(event.request, []).extend(event.tokens)
@@ -181,6 +194,7 @@ _HANDLERS: dict[type[Event], Callable[[RunIndex, int, Any], None]] = {
     ev.RequestAdmitted: RunIndex.on_RequestAdmitted,
     ev.RequestPreempted: RunIndex.on_RequestPreempted,
     ev.RequestAborted: RunIndex.on_RequestAborted,
+    ev.TokensComputed: RunIndex.on_TokensComputed,
     ev.TokensSampled: RunIndex.on_TokensSampled,
     ev.StepFinished: RunIndex.on_StepFinished,
     ev.BlocksAllocated: RunIndex.on_BlocksAllocated,

@@ -143,7 +143,9 @@ class Panel(LineView, can_focus=True, inherit_bindings=False):
         return True
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Without a cursor to move, left and right are the screen's."""
+        """Without a cursor to move, left and right are the screen's; and so is escape, while something is selected."""
+        if action == "let_go":
+            return self.player.selection.kind == "nothing"
         return self.pointing if action == "move" and parameters[0] else super().check_action(action, parameters)
 
     def action_move(self, dx: int, dy: int) -> None:

@@ -35,9 +35,9 @@ class Requests(Rows):
 One row a request: first those that run, then those that wait, in their order, then those that are over.
 
 * **prompt**: tokens it asked with
-* **hit**: tokens that were found in the cache when it was admitted: their KV need not be computed
+* **hit**: tokens of the prompt that were found in the cache when it was first admitted: their KV need not be computed
 * **has KV**: of all tokens so far; in the bar blue (`█`) was found, orange (`▓`) was computed, `░` is still to come
-* **computed**: tokens whose KV was computed since, of the prompt and of the answer
+* **computed**: tokens whose KV was computed for it, of the prompt and of the answer; again, after a preemption
 * `▶` runs, `▷` waits, `!` was preempted and waits again, `✓` is done, `†` was refused or aborted
 
 `up` and `down` move, `enter` follows the request: its tokens are shown, its blocks are marked, Explain tells its story.
@@ -112,13 +112,13 @@ One row a request: first those that run, then those that wait, in their order, t
     def _bar(self, line: Line, row: RequestRow) -> None:
         """How much of the tokens so far has KV. In motion it is on its way from what it was: back to nothing when the
         request is preempted."""
-        has, hit = row.has_kv, row.hit or 0
+        has = row.has_kv
         if self.moving < 1:
             before = self._before.get(row.id)
             was = before.has_kv if before else 0
             has = round(was + (has - was) * self.moving)
         total = max(row.total, 1)
-        found = round(min(hit, has) / total * BAR)
+        found = round(min(row.found, has) / total * BAR)
         filled = round(has / total * BAR)
         was_found, was_computed = map(self.glyph, (Sign.HIT, Sign.COMPUTED)) if self.ascii else "█▓"
         line.add(was_found * found, "hit").add(was_computed * (filled - found), "computed")

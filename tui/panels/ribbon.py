@@ -34,8 +34,8 @@ was found in the cache, **orange** is computed, **green** was generated; what ha
 first token that differs from the most similar prompt before: from there on nothing can be found, whatever the text is.
 **Red** is text that the other prompt has too, and that is lost: it must be computed again. `hit 16▏` stands where the
 hit ends, `▏answer` where the answer begins, `…answer` where it goes on after a gap. Below each block, or above it where
-the panel is low, stand its sign and its block of the pool, as `b43`. Blocks of one token, as a radix tree has them, are
-drawn together in pieces. What does not fit is folded.
+the panel is low and there is room, stand its sign and its block of the pool, as `b43`. Blocks of one token, as a radix
+tree has them, are drawn together in pieces. What does not fit is folded.
 
 `down` shows a cursor, `left` and `right` then move it from block to block, `enter` explains the block of the pool, and
 where there is none yet the first token.
@@ -94,8 +94,10 @@ where there is none yet the first token.
             if self._moves and self.moving < 1:
                 self._front *= self.moving
             signs = list(block_signs(self._layout, self._front, self.mark))
-            self._above = put_between(marks(self._layout, self._front), signs if self._row_height < 3 else ())
-            self._below = signs
+            self._above, self._below = marks(self._layout, self._front), signs
+            if self._row_height < 3:  # signs stand above all blocks, or none: what has none might seem to be left out
+                together = put_between(self._above, signs)
+                self._above = together if len(together) == len(self._above) + len(signs) else self._above
         super().redraw()
 
     def line(self, y: int) -> Line:
