@@ -11,6 +11,7 @@ from minicache.sim.finding import Finding
 from minicache.sim.lookup_words import differs_inside
 from minicache.sim.narrator import Narrator
 from minicache.sim.otherwise import otherwise
+from minicache.sim.simulator import TAKEN_AWAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +226,17 @@ IN_THE_TREE: dict[type[ev.Event], Rule] = {
 }
 
 
+TAKEN_OUT = Rule(  # by a fork; to the pool it is as if a request held them for ever
+    "a pool with fewer blocks",
+    "Nobody gives them back: they count as in use to the end, and what needs blocks waits or evicts sooner.",
+    f"{POOL}.allocate",
+)
+
+
 def rule_of(event: ev.Event, narrator: Narrator) -> Rule:
     """The rule behind an event that the narrator has just taken."""
+    if isinstance(event, ev.BlocksAllocated) and event.request == TAKEN_AWAY:
+        return TAKEN_OUT
     if isinstance(event, ev.PrefixMatched):
         assert narrator.finding is not None
         return lookup_rule(narrator.finding, narrator.radix, narrator.block_size)

@@ -152,6 +152,9 @@ def test_a_block_of_another_pool_is_another_block():
     shrunk = timeline.fork(timeline.place_of_step(4), ShrinkPool(1))
     with pytest.raises(UnknownThing, match="no request '\\(taken away\\)'"):
         explain_request(shrunk, "(taken away)")
+    taken = [p for p, e in enumerate(shrunk.events) if getattr(e, "request", None) == "(taken away)"]
+    assert type(shrunk.events[taken[-1]]).__name__ == "BlocksAllocated"
+    assert explain_event(shrunk, taken[-1]).accounts[-1].rule.name == "a pool with fewer blocks"
 
 
 def test_a_lost_block_was_not_evicted_for_anybody():
