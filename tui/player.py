@@ -69,7 +69,7 @@ class Player(About):
         super().__init__(timeline, decode, parent)
         self.texts = Texts(timeline, self.index, decode)
         if parent is not None:
-            self.breakpoints = list(parent.breakpoints)
+            self.breakpoints, self.speed = list(parent.breakpoints), parent.speed
         self._strip = StripMap(timeline)
         self._requests = Requests(self.index)
         self._chain = Chain(timeline, self.index, self.texts)
@@ -166,7 +166,6 @@ class Player(About):
         one stays as it is and is the other's `parent`. Raises `BadChange`."""
         branch = Player(self.timeline.fork(self.place, change), decode=self.decode, parent=self)
         branch.seek((branch.timeline.forked_at or 0) - 1)
-        branch.speed = self.speed
         return branch
 
     def refresh(self) -> bool:

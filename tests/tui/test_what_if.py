@@ -28,6 +28,7 @@ def hit(player, request: str) -> int:
 def test_the_fork_of_the_first_three_minutes_makes_the_second_user_hit() -> None:
     async def play(shell: Shell) -> None:
         original = shell.player
+        original.speed = 2
         await shell.press("home", *["right"] * 6, OF["fork"][0])
         await until(shell, lambda: "“It is 14:03:21. You are…”" in " ".join(shell.lines))  # it names the parts
         await shell.choose("Move the first part")
@@ -38,6 +39,7 @@ def test_the_fork_of_the_first_three_minutes_makes_the_second_user_hit() -> None
         await shell.press(OF["compare"][0])
         await shell.choose(0)
         comparison = shell.stage.playable
+        assert (branch.speed, comparison.speed) == (2, 2), "the other run plays as fast"
         assert isinstance(comparison, Comparison)
         assert (comparison.left.timeline, comparison.right.timeline) == (original.timeline, branch.timeline)
         assert comparison.parting is not None

@@ -102,4 +102,5 @@ async def compare(stage: Stage) -> None:
         line = policy_suggestion(timeline, player.place)
         comparison = await stage.app.push_screen_wait(Ask("Another policy", hint, read, line))
     if comparison is not None:
+        comparison.speed = player.speed
         stage.app.open_stage(comparison)
