@@ -4,6 +4,7 @@ from typing import Self
 
 from minicache.sim.closing import CUT, end_of_log_words
 from minicache.sim.phrases import plural
+from minicache.sim.scenario import CACHE_NAMES
 from minicache.sim.timeline import Timeline
 
 from .model.token_text import Decoder
@@ -42,7 +43,7 @@ class About(Selecting):
 
     def facts(self) -> str:
         """`hash chain · 512 blocks of 16`, `radix tree · 8,192 blocks of 1 · lru`, at this place."""
-        kind = "radix tree" if self.timeline.kind == "radix" else "hash chain"
+        kind = CACHE_NAMES[self.timeline.kind]
         order = f" · {self.strategy()}" if self.timeline.kind == "radix" else ""
         return f"{kind} · {self.view.num_blocks - 1:,} blocks of {self.view.block_size}{order}"
 

@@ -262,5 +262,5 @@ class MinicacheApp(App[None]):
                 yield command
         if isinstance(screen, Stage):
             for key in KEYS:
-                names = self.plain(" ".join(self.keys_in_use[key.action])) or "none"
+                names = self.plain(" ".join(self.keys_in_use[key.action]))
                 yield SystemCommand(key.what, f"Key: {names}", getattr(screen, f"action_{key.action}"))

@@ -65,10 +65,6 @@ class Cells:
         """By how many requests the block is held."""
         return self._holders[block]
 
-    def findable(self, blocks: Iterable[int]) -> bytes:
-        """Of each block 1 if what it holds can be found, else 0."""
-        return bytes(map(self._findable.__getitem__, blocks))
-
     def of_several(self, blocks: Sequence[int]) -> tuple[Sign, int]:
         """What stands for several blocks: news before anything else, the most held of the rest; and by how many."""
         if len(blocks) == 1:

@@ -10,12 +10,10 @@ from minicache.sim.closing import closing_words
 from minicache.sim.errors import BadChange, UnknownThing
 from minicache.sim.fork import SetPolicy, fork_from_start
 from minicache.sim.lock_step import NAMES, Parting, partings, run_both
-from minicache.sim.scenario import Scenario
+from minicache.sim.scenario import CACHE_NAMES, Scenario
 
 from .lock_step import LockStep
 from .player import Player
-
-SHORT = {"hash": "hash chain", "radix": "radix tree"}
 
 
 class Comparison(LockStep):
@@ -43,10 +41,10 @@ class Comparison(LockStep):
         Raises as `run_both` does."""
         timelines = run_both(scenario)
         left, right = Player(timelines["hash"]), Player(timelines["radix"])
-        labels = [f"{SHORT[p.timeline.kind]}, blocks of {p.timeline.settings['block_size']}" for p in (left, right)]
-        comparison = cls(
-            left, right, (labels[0], labels[1]), (NAMES["hash"], NAMES["radix"]), (SHORT["hash"], SHORT["radix"])
-        )
+        brief = CACHE_NAMES["hash"], CACHE_NAMES["radix"]
+        sizes = (player.timeline.settings["block_size"] for player in (left, right))
+        labels = [f"{name}, blocks of {size}" for name, size in zip(brief, sizes, strict=True)]
+        comparison = cls(left, right, (labels[0], labels[1]), (NAMES["hash"], NAMES["radix"]), brief)
         comparison.command = of_both(command)
         comparison._go(bisect_right(comparison._steps, step) - 1 if step else 0)
         return comparison

@@ -40,7 +40,7 @@ OTHER_SIGNS = (
 
 def about(help: str, keys: Keys, width: int) -> Iterator[Row]:
     """What a panel says of itself."""
-    first = {action: names[0] if names else "(no key)" for action, names in keys.items()}
+    first = {action: names[0] for action, names in keys.items()}
     width = min(width, READABLE)
     for paragraph in re.split(r"\n\s*\n|\n(?=\* )", help.format_map(first).strip()):
         if paragraph.startswith("# "):
@@ -88,7 +88,7 @@ def key_table(keys: Keys, fixed: Sequence[tuple[str, str]], width: int) -> Itera
     for name, group in groups:
         yield from heading(name)
         for names, what in group:
-            yield from beside([(names or "(no key)", "bold $mc-focus")], what, column, width)
+            yield from beside([(names, "bold $mc-focus")], what, column, width)
 
 
 def heading(text: str) -> Iterator[Row]:

@@ -2,8 +2,8 @@
 
 from minicache.core import events as ev
 from minicache.sim.errors import UnknownThing
+from minicache.sim.explainer import no_request
 from minicache.sim.timeline import Timeline
-from minicache.sim.toml_table import suggestion
 
 from .model.rows import NOTHING, Selection
 from .model.run_index import RunIndex
@@ -51,8 +51,7 @@ class Selecting(Moves):
             ids = list(self.index.requests)
             if not ids:
                 raise UnknownThing(f"this run has no request {request!r}: none has arrived yet")
-            few = ", ".join(ids[:8]) + (", …" if len(ids) > 8 else "")
-            raise UnknownThing(f"this run has no request {request!r}{suggestion(request, ids) or f': it has {few}'}")
+            raise UnknownThing(no_request(request, ids))
         moved = self.seek(marks.arrival)
         self.select(Selection("request", request))
         return moved

@@ -9,8 +9,8 @@ from textual.suggester import Suggester
 from minicache.core.event_log import TYPES
 from minicache.sim.breakpoint import Breakpoint
 from minicache.sim.errors import BadBreakpoint
+from minicache.sim.explainer import no_request
 from minicache.sim.timeline import Timeline
-from minicache.sim.toml_table import suggestion
 
 from .player import Player
 
@@ -53,9 +53,7 @@ def read_breakpoints(line: str, *players: Player, may_come: bool = False) -> lis
     blocks = max(player.view.num_blocks for player in players)
     for point in points:
         if point.request is not None and point.request not in requests and not may_come:
-            few = ", ".join(requests[:8]) + (", …" if len(requests) > 8 else "")
-            hint = suggestion(point.request, requests) or f": it has {few}"
-            raise BadBreakpoint(f"this run has no request {point.request!r}{hint}")
+            raise BadBreakpoint(no_request(point.request, requests))
         if point.block is not None and not 0 < point.block < blocks:
             raise BadBreakpoint(f"this pool has no block b{point.block}: it has b1 to b{blocks - 1}")
     return points

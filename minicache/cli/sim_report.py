@@ -22,7 +22,7 @@ from minicache.sim.lookup_words import differs_inside
 from minicache.sim.narration import Narration
 from minicache.sim.phrases import plural
 from minicache.sim.recorded import write_recorded
-from minicache.sim.scenario import GROUPS, Kind
+from minicache.sim.scenario import CACHE_NAMES, GROUPS, Kind
 from minicache.sim.summary import RATES, Summary
 from minicache.sim.timeline import Timeline
 from minicache.sim.transcript import transcript
@@ -131,8 +131,8 @@ def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
             yield scenario.story
             yield timeline.token_words.unit
             yield CostModel.named(scenario.model, scenario.device).describe()
-        name = "hash chain" if kind == "hash" else "radix tree"
-        yield f"{'The' if first else 'The other'} cache: {scenario.caches[kind].describe()}; that is {GLOSSARY[name]}."
+        meaning = GLOSSARY[CACHE_NAMES[kind]]
+        yield f"{'The' if first else 'The other'} cache: {scenario.caches[kind].describe()}; that is {meaning}."
     else:
         yield f"The cache: {kind}, {settings['num_blocks'] - 1} blocks of {settings['block_size']}."
         yield f"The clock: {settings.get('clock', 'as recorded')}."

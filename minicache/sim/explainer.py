@@ -96,7 +96,7 @@ def explain_request(
     narration = narration or Narration(timeline)
     ids = [id for id in narration.places.requests if id != TAKEN_AWAY]
     if request not in ids:
-        raise UnknownThing(f"this run has no request {request!r}{suggestion(request, ids) or ': it has ' + _few(ids)}")
+        raise UnknownThing(no_request(request, ids))
     last = len(timeline) - 1 if last is None else last
     points = _turning_points(timeline, narration.places.of_request(request, last))
     accounts = [_account(line) for line in narration.lines(points)]
@@ -124,8 +124,10 @@ def _turning_points(timeline: Timeline, all_places: Iterable[int]) -> list[int]:
     return places if lookup is None else [*places, lookup]
 
 
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+def no_request(request: str, ids: list[str]) -> str:
+    """That a run has no such request, and of those that it has the one that is nearly called so, or the first few."""
+    few = ", ".join(ids[:8]) + (", …" if len(ids) > 8 else "")
+    return f"this run has no request {request!r}{suggestion(request, ids) or f': it has {few}'}"
 
 
 def _state_of_request(view: EngineView, id: str) -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicache.core import events as ev
-from minicache.sim.scenario import KINDS, Kind, Scenario
+from minicache.sim.scenario import CACHE_NAMES, KINDS, Kind, Scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
 from minicache.sim.transcript import narrate
 
-NAMES: dict[Kind, str] = {"hash": "the hash chain", "radix": "the radix tree"}
+NAMES: dict[Kind, str] = {kind: f"the {name}" for kind, name in CACHE_NAMES.items()}
 
 
 @dataclass(slots=True)

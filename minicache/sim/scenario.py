@@ -13,6 +13,7 @@ from minicache.sim.prompt import OutputOf, Part, Segment, part_length
 from minicache.sim.tokens import segment_tokens
 
 Kind = Literal["hash", "radix"]
+CACHE_NAMES: dict[Kind, str] = {"hash": "hash chain", "radix": "radix tree"}
 KINDS: tuple[Kind, ...] = get_args(Kind)
 GROUPS = ("Why a prefix?", "Sharing", "Pressure", "Order", "Beyond")  # what scenarios teach, as choosers group them
 
@@ -39,8 +40,8 @@ class CacheSettings:
         return CacheSettings(kind, block_size, self.capacity // block_size + 1)
 
     def describe(self) -> str:
-        name = "hash chain" if self.kind == "hash" else f"radix tree, {self.strategy}"
-        return f"{name}, {self.num_blocks - 1} blocks of {self.block_size}"
+        strategy = "" if self.kind == "hash" else f", {self.strategy}"
+        return f"{CACHE_NAMES[self.kind]}{strategy}, {self.num_blocks - 1} blocks of {self.block_size}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def with_checkpoints(recorded, every):
 def all_of(state):
     cells = state.cells
     holders = [cells.sharers(block) for block in range(len(cells))]
-    found = cells.findable(range(len(cells)))
+    found = bytes(cells._findable)
     assert state.lru.blocks.tolist() == [block for block in state.view.free if block in state.view.hashes]
     assert state.lru.empty_first
     return state.view.snapshot(), state.view.scheduler_snapshot(), bytes(cells.codes), holders, found, cells.counts()

@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from minicache.core.errors import MinicacheError
 from minicache.sim.library import find_scenario, scenario_names
-from minicache.sim.scenario import GROUPS
+from minicache.sim.scenario import CACHE_NAMES, GROUPS
 from minicache.sim.timeline import Timeline
 
 from ..comparison import Comparison
@@ -33,7 +33,6 @@ STRIP_WIDTHS = (10, 24)  # columns of a strip, at least and at most: what the lo
 BESIDE = 3  # columns: the indent, and a scrollbar
 LEAST = 53  # columns of a title in the smallest terminal
 FIRST = "timestamp-top"  # with which to begin
-CACHES = {"hash": "hash chain", "radix": "radix tree"}
 
 
 class Chooser(Engines):
@@ -207,7 +206,7 @@ anew.
             )
             return "A live engine", f"{here}{ENGINES[model]}\n\nFrom a shell: minicache tui --engine {model}"
         scenario = self._scenarios[id]
-        caches = " or ".join(CACHES[kind] for kind in scenario.kinds)
+        caches = " or ".join(CACHE_NAMES[kind] for kind in scenario.kinds)
         story = " ".join(printable(scenario.story.replace("\n", " ")).split())
         shell = f"Over the {caches}. From a shell: minicache tui {scenario.name}"
         left = self._left()
