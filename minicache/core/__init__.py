@@ -1,7 +1,7 @@
-"""What a prefix cache is. Standard library only.
+"""The prefix caches and the scheduler. Standard library only.
 
-Start with `request.py`, then `block_pool.py`, `block_hash.py`, `prefix_cache.py`; `hash_chain_cache.py` is vLLM's
-cache and `radix_cache.py` SGLang's; `scheduler.py` drives either.
+Start with `request.py`, then `prefix_cache.py`, `block_pool.py` and `block_hash.py`. `hash_chain_cache.py` is vLLM's
+cache and `radix_cache.py` SGLang's; `scheduler.py` drives either of them.
 """
 
 from minicache.core.events import EventStream

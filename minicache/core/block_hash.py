@@ -1,10 +1,11 @@
-"""The hash chain: what makes a block the same block.
+"""The hash chain: the key under which a block of tokens is found.
 
     hash[i] = H( hash[i-1], tokens of block i, extra keys )
 
-The parent's hash stands for everything before, so equal hashes mean equal prefixes: that is why one changed token
-changes the hash of its block and of every block after it. Bit for bit vLLM 0.33's `sha256_cbor` and `xxhash_cbor`
-(`vllm/v1/core/kv_cache_utils.py`, `vllm/utils/hashing.py`): H is a digest of canonical CBOR (RFC 8949, section 4.2.1).
+The hash of the parent covers everything before the block, so equal hashes mean equal prefixes: one changed token
+changes the hash of its block and of every block after it. Bit for bit the same as vLLM 0.33's `sha256_cbor` and
+`xxhash_cbor` (`vllm/v1/core/kv_cache_utils.py`, `vllm/utils/hashing.py`): H is a digest of canonical CBOR (RFC 8949,
+section 4.2.1).
 """
 
 import hashlib
@@ -19,11 +20,12 @@ from minicache.core.request import Namespace
 ExtraKeys = tuple[tuple[str | int | bytes, ...], ...] | None
 BlockHash = Callable[[bytes, Sequence[int], ExtraKeys], bytes]
 
-DEFAULT_SEED = "vllm-none-hash"
+DEFAULT_SEED = "vllm-none-hash"  # the seed that vLLM uses when PYTHONHASHSEED is not set
 
 
 def encode(value: object) -> bytes:
-    """Canonical CBOR of integers below 2**64 in size, text, bytes, `None`, and tuples or lists of these."""
+    """Canonical CBOR of an integer from -2**64 to 2**64 - 1, a text, bytes, `None`, or a tuple or list of these. Raises
+    `InvalidArgument` for anything else."""
     if value is None:
         return b"\xf6"
     if isinstance(value, int):
@@ -39,7 +41,8 @@ def encode(value: object) -> bytes:
 
 
 def _head(major: int, size: int) -> bytes:
-    """The shortest head of a CBOR item: three bits of type, then a number in 0, 1, 2, 4 or 8 bytes more."""
+    """The shortest head of a CBOR item: three bits of type, then a number in the other five bits or in 1, 2, 4 or 8
+    bytes after them."""
     if size < 24:
         return bytes((major << 5 | size,))
     for code, width in enumerate((1, 2, 4, 8), start=24):
@@ -49,9 +52,9 @@ def _head(major: int, size: int) -> bytes:
 
 
 class _EncodedTokens(dict[int, bytes]):
-    """Token id -> its CBOR. Ids come from a vocabulary, so each is encoded once and looked up ever after."""
+    """A map from token id to its CBOR that fills itself. Ids come from a vocabulary, so most are encoded only once."""
 
-    LARGEST_KEPT = 1 << 19  # larger than any vocabulary in use; ids beyond it are encoded each time
+    LARGEST_KEPT = 1 << 19  # larger than any vocabulary in use; ids from here on are encoded each time
 
     def __missing__(self, token: int) -> bytes:
         encoded = encode(token)
@@ -65,19 +68,19 @@ _encoded_tokens = _EncodedTokens()
 
 @lru_cache(maxsize=256)
 def _frame(parent_length: int, num_tokens: int) -> tuple[bytes, bytes]:
-    """What stands before the parent, and between the parent and the tokens: the same for every block of a chain."""
+    """The bytes before the parent, and those between the parent and the tokens: the same for every block of a chain."""
     return b"\x83" + _head(2, parent_length), _head(4, num_tokens)
 
 
-_encoded_keys = lru_cache(maxsize=1024)(encode)  # the same few keys for all blocks of a namespace
+_encoded_keys = lru_cache(maxsize=1024)(encode)  # all blocks of a namespace use the same few keys
 
 
 @dataclass(frozen=True)
 class CborHash:
-    """A block hash function `(parent, tokens, extra_keys) -> digest`, and its root.
+    """A block hash function, `(parent, tokens, extra_keys) -> digest`, and the root of its chains.
 
-    `digest` maps bytes to bytes. `seeded`: without a seed the root is the same in every process; a digest that is not
-    cryptographic starts from a random root instead, so that nobody can prepare collisions.
+    `digest` maps bytes to bytes. `seeded`: the root has a fixed default seed, the same in every process. A digest that
+    is not cryptographic starts from a random root instead, so that a client cannot prepare collisions.
     """
 
     name: str
@@ -90,7 +93,8 @@ class CborHash:
         return self.digest(b"".join((before, parent, between, encoded, _encoded_keys(extra_keys))))
 
     def root(self, seed: str | None = None) -> bytes:
-        """The parent of every first block. `seed` is what vLLM reads from PYTHONHASHSEED: text, not a number."""
+        """The parent hash of every first block. `seed` is the text that vLLM reads from PYTHONHASHSEED, not a number;
+        `None` stands for `DEFAULT_SEED`, or for a random seed if the function is not `seeded`."""
         if seed is None:
             seed = DEFAULT_SEED if self.seeded else os.urandom(32).hex()
         return self.digest(encode(seed))
@@ -100,14 +104,16 @@ sha256_cbor = CborHash("sha256_cbor", lambda data: hashlib.sha256(data).digest()
 
 
 def xxhash_cbor(xxh3_128_digest: Callable[[bytes], bytes]) -> CborHash:
-    """vLLM's `xxhash_cbor`, given `xxhash.xxh3_128_digest`: the core imports no package."""
+    """vLLM's `xxhash_cbor`. The caller hands in `xxhash.xxh3_128_digest`, because the core imports no package."""
     return CborHash("xxhash_cbor", xxh3_128_digest, seeded=False)
 
 
 def extra_keys(namespace: Namespace, is_first: bool) -> ExtraKeys:
-    """What a block's key holds beside its tokens, each part tagged (vLLM PR #44706): adapter, extra, salt.
+    """The part of a block's key that does not come from its tokens: adapter, extra and salt, each with a tag (vLLM PR
+    #44706), or `None` if the namespace has none of them.
 
-    The salt is in the first block only: it reaches the others through the chain. The rest is in every block.
+    The salt is in the key of the first block only: through the chain it changes the hashes of all later blocks. The
+    other parts are in the key of every block.
     """
     keys: list[tuple[str | int | bytes, ...]] = []
     if namespace.adapter is not None:
@@ -127,7 +133,8 @@ def hash_chain(
     block_hash: BlockHash = sha256_cbor,
     known: Iterable[bytes] = (),
 ) -> list[bytes]:
-    """The hashes of all whole blocks of `tokens`. Those in `known`, the chain of an earlier part, are not redone."""
+    """The hashes of all whole blocks of `tokens`, in order. `known` holds the hashes of the first blocks, if the caller
+    has them; they are not computed again. Pure."""
     hashes = list(known)
     first, later = extra_keys(namespace, True), extra_keys(namespace, False)
     parent = hashes[-1] if hashes else root

@@ -1,8 +1,9 @@
 """The pool of physical blocks: the free queue is the LRU.
 
-A block is *held* (its reference count says by how many block tables), or it is in the free queue. A free block may
-still be *findable*: it keeps its hash, and a lookup may revive it, until it is handed out again and loses the hash. So
-"free" and "cached" do not exclude each other, and the order of the free queue is the order of eviction.
+A block is either *held* (its reference count is the number of block tables that name it) or in the free queue. A free
+block may still be *findable*: it keeps its hash, and a hit takes it out of the queue again, until the pool hands it out
+for other tokens and it loses the hash. So "free" and "cached" do not exclude each other, and the order of the free
+queue is the order of eviction.
 """
 
 from collections import OrderedDict
@@ -17,7 +18,7 @@ NULL_BLOCK = 0  # padding for block tables and rows; never handed out, never pub
 
 @dataclass(slots=True)
 class Block:
-    """One physical block: `ref_count` block tables hold it; `hash` is its key while it is findable."""
+    """One physical block. `ref_count` block tables hold it; `hash` is its key while it is findable, else `None`."""
 
     id: int
     ref_count: int = 0
@@ -25,17 +26,18 @@ class Block:
 
 
 class Allocation(NamedTuple):
-    """What `BlockPool.allocate` did: the blocks handed out, and those of them that had been findable until now."""
+    """What `BlockPool.allocate` did: the `blocks` it handed out, and `evicted`, (block, hash) for each of these that
+    was findable until then."""
 
     blocks: list[int]
     evicted: list[tuple[int, bytes]]
 
 
 class FreeQueue:
-    """Ids of free blocks; the head is handed out next. Every operation on one block is O(1).
+    """Ids of free blocks; the head is handed out next. Every operation on one block takes constant time.
 
-    An `OrderedDict` is a hash map over a doubly linked list: removal from the middle, which a hit on a free block
-    needs, costs no more than at the ends. (vLLM links the blocks themselves: `FreeKVCacheBlockQueue`.)
+    An `OrderedDict` is a hash map over a doubly linked list. A hit on a free block removes it from the middle of the
+    queue, and that costs no more than removal at an end. (vLLM links the blocks themselves: `FreeKVCacheBlockQueue`.)
     """
 
     def __init__(self, blocks: Iterable[int] = ()) -> None:
@@ -51,20 +53,20 @@ class FreeQueue:
         return block in self._queue
 
     def popleft(self) -> int:
-        """Remove and return the head; `ValueError` when the queue is empty."""
+        """Remove and return the head. Raises `ValueError` if the queue is empty."""
         if not self._queue:
             raise ValueError("the free queue is empty")
         return self._queue.popitem(last=False)[0]
 
     def remove(self, block: int) -> None:
-        """Remove `block` from wherever it is; `ValueError` when it is not in the queue."""
+        """Remove `block` from any place in the queue. Raises `ValueError` if it is not there."""
         try:
             del self._queue[block]
         except KeyError:
             raise ValueError(f"block {block} is not in the free queue") from None
 
     def append(self, blocks: Iterable[int]) -> None:
-        """Add `blocks` behind the tail, in the order given."""
+        """Add `blocks` after the tail, in the order given."""
         self._queue.update(dict.fromkeys(blocks))
 
     def prepend(self, blocks: Sequence[int]) -> None:
@@ -75,9 +77,9 @@ class FreeQueue:
 
 
 class BlockPool:
-    """`num_blocks` blocks, the null block included: `num_blocks - 1` can be used.
+    """`num_blocks` blocks (at least 2), with the null block among them: requests can hold `num_blocks - 1`.
 
-    The methods return what they did; the caches tell it to the world. Source of the rules: vLLM 0.33,
+    The methods return what they did; the caches emit the events. Source of the rules: vLLM 0.33,
     `vllm/v1/core/block_pool.py`.
     """
 
@@ -85,7 +87,7 @@ class BlockPool:
         require_int("num_blocks", num_blocks, 2)
         self.blocks = [Block(id) for id in range(num_blocks)]
         self.free_queue = FreeQueue(range(1, num_blocks))
-        self._copies: dict[bytes, dict[int, None]] = {}  # hash -> the blocks that have it, first published first
+        self._copies: dict[bytes, dict[int, None]] = {}  # hash -> the blocks with that hash, first published first
 
     @property
     def num_blocks(self) -> int:
@@ -93,19 +95,19 @@ class BlockPool:
 
     @property
     def num_free(self) -> int:
-        """Blocks that `allocate` could hand out, findable ones included."""
+        """Blocks that `allocate` can hand out, findable ones included."""
         return len(self.free_queue)
 
     @property
     def usage(self) -> float:
-        """Part of the usable blocks that is held, 0 to 1; a block that is findable but free counts as free."""
+        """The fraction of the usable blocks that is held, 0 to 1. A findable block that no request holds is free."""
         return 1 - self.num_free / (self.num_blocks - 1)
 
     def allocate(self, count: int) -> Allocation:
-        """Hand out `count` blocks from the head of the free queue, each with one reference.
+        """Take `count` blocks from the head of the free queue and give each one reference.
 
-        Eviction is lazy and happens here: a findable block that is handed out loses its hash. Changes nothing and
-        raises `InvalidArgument` if fewer than `count` blocks are free.
+        This is where eviction happens: a findable block that is handed out loses its hash. Raises `InvalidArgument`,
+        with nothing changed, if fewer than `count` blocks are free.
         """
         if count > self.num_free:
             raise InvalidArgument(f"count: {count} blocks were asked for and {self.num_free} are free")
@@ -120,7 +122,7 @@ class BlockPool:
         return Allocation(taken, evicted)
 
     def touch(self, blocks: Iterable[int]) -> None:
-        """Take one more reference to each block; a free one leaves the free queue, so nobody can evict it."""
+        """Add one reference to each block. A free block leaves the free queue, so it cannot be evicted."""
         for id in blocks:
             block = self.blocks[id]
             if block.ref_count == 0:
@@ -128,11 +130,12 @@ class BlockPool:
             block.ref_count += 1
 
     def free(self, blocks: Iterable[int]) -> list[int]:
-        """Give back one reference to each block and return those that nobody holds any more, in this order.
+        """Drop one reference to each block. Returns the blocks that became free, in the order given.
 
-        A free block without a hash is of use to nobody as it is: such blocks go to the head, before every findable
-        one. Findable blocks go to the tail. A caller frees a table last block first, so that the end of a sequence is
-        evicted before its beginning, which others are likelier to share.
+        Free blocks without a hash go to the head of the queue: no lookup can find them, so they are reused before any
+        findable block. Findable blocks go to the tail. Callers free a block table last block first: the end of a
+        sequence is then evicted before its beginning, which other requests are likelier to share. Raises
+        `InvalidArgument` for a block that no request holds.
         """
         freed: list[int] = []
         useless: list[int] = []
@@ -140,7 +143,7 @@ class BlockPool:
         for id in blocks:
             block = self.blocks[id]
             if block.ref_count <= 0:
-                raise InvalidArgument(f"blocks: block {id} is freed although nobody holds it")
+                raise InvalidArgument(f"blocks: block {id} is freed although no request holds it")
             block.ref_count -= 1
             if block.ref_count == 0:
                 freed.append(id)
@@ -150,12 +153,15 @@ class BlockPool:
         return freed
 
     def find(self, hash: bytes) -> int | None:
-        """The block first published under `hash`, or `None`. Changes nothing."""
+        """The block first published under `hash`, or `None`. Pure."""
         copies = self._copies.get(hash)
         return next(iter(copies)) if copies else None
 
     def publish(self, id: int, hash: bytes) -> None:
-        """Make a held block findable under `hash`. Other blocks with the same hash stay: duplicates are kept."""
+        """Make a held block findable under `hash`. Other blocks with this hash stay findable: duplicates are kept.
+
+        Raises `InvalidArgument` if the block is free or has a hash already.
+        """
         block = self.blocks[id]
         if block.hash is not None or block.ref_count == 0:
             raise InvalidArgument(f"id: block {id} is not a held block without a hash")
@@ -163,7 +169,8 @@ class BlockPool:
         self._copies.setdefault(hash, {})[id] = None
 
     def unpublish(self, id: int) -> bytes | None:
-        """Make a block unfindable and return the hash it had; its references and its place in the queue stay."""
+        """Make a block unfindable. Returns the hash it had, or `None`. Its references and its place in the free queue
+        stay the same."""
         block = self.blocks[id]
         hash = block.hash
         if hash is not None:
@@ -179,7 +186,7 @@ class BlockPool:
         block.hash = None
 
     def reset(self) -> bool:
-        """Forget every hash, if no block is held; otherwise change nothing and return `False`."""
+        """Forget every hash. Returns `False`, with nothing changed, while a block is held."""
         if self.num_free < self.num_blocks - 1:
             return False
         for block in self.blocks:
@@ -189,31 +196,35 @@ class BlockPool:
 
     @property
     def hashes(self) -> dict[int, bytes]:
-        """Findable block -> its hash."""
+        """Each findable block and its hash."""
         return {block.id: block.hash for block in self.blocks if block.hash is not None}
 
     def copies(self) -> dict[bytes, tuple[int, ...]]:
-        """Hash -> its blocks, first published first."""
+        """Each hash and its blocks, first published first."""
         return {hash: tuple(blocks) for hash, blocks in self._copies.items()}
 
     @property
     def num_hashes(self) -> int:
-        """Distinct hashes that can be found."""
+        """The number of distinct hashes that `find` finds."""
         return len(self._copies)
 
     def check(self, ref_counts: dict[int, int]) -> None:
-        """Compare every count with `ref_counts` (held block -> block tables that name it); raise `CorruptState`."""
+        """Compare every count with `ref_counts`, which maps each held block to the number of block tables that name it.
+        Raises `CorruptState` at the first disagreement. Changes nothing."""
         for block in self.blocks[1:]:
             expected = ref_counts.get(block.id, 0)
             if block.ref_count != expected:
-                raise CorruptState(f"block {block.id} counts {block.ref_count} references, block tables {expected}")
+                raise CorruptState(
+                    f"block {block.id} counts {block.ref_count} references, but {expected} block tables name it"
+                )
             if (block.id in self.free_queue) != (expected == 0):
-                raise CorruptState(f"block {block.id} with {expected} references is in the wrong place")
+                place = "missing from" if expected == 0 else "in"
+                raise CorruptState(f"block {block.id} has {expected} references and is {place} the free queue")
         null = self.blocks[NULL_BLOCK]
         if null.ref_count or null.hash is not None or NULL_BLOCK in self.free_queue or NULL_BLOCK in ref_counts:
             raise CorruptState("the null block is held, free or findable")
         if len(self.free_queue) != len(set(self.free_queue)):
-            raise CorruptState("a block is twice in the free queue")
+            raise CorruptState("the free queue names a block twice")
         copies = {id: hash for hash, ids in self._copies.items() for id in ids}
         if copies != self.hashes or not all(self._copies.values()):
-            raise CorruptState("the map of hashes disagrees with the blocks")
+            raise CorruptState("the map from hashes to blocks disagrees with the hashes of the blocks")

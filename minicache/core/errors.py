@@ -1,34 +1,35 @@
-"""What can go wrong in the core: every error a caller can act on is a `ValueError` of its own name."""
+"""The errors of the core: each error that a caller can act on has its own subclass of `ValueError`."""
 
 import math
 
 
 class MinicacheError(ValueError):
-    """Base of every error that minicache raises on purpose: one sentence that says what, where and what to do."""
+    """Base of every error that minicache raises on purpose. Its message is one sentence: what is wrong, where, and what
+    the caller can do."""
 
 
 class InvalidArgument(MinicacheError):
-    """An argument is out of range or of the wrong type; the message names it. Nothing has changed."""
+    """An argument is out of range or of the wrong type; the message names it. The call changed nothing."""
 
 
 class StaleMatch(MinicacheError):
-    """A `Match` was used after the cache had changed; look the request up again."""
+    """A `Match` was used after the cache had changed. Look the request up again."""
 
 
 class UnknownRequest(MinicacheError):
-    """The request is not one that this cache or scheduler knows."""
+    """This cache or scheduler does not know the request."""
 
 
 class RequestTooLong(MinicacheError):
-    """The request can never fit: its prompt and output need more blocks than the whole pool has."""
+    """The request can never run: its prompt and its longest output need more blocks than the whole pool has."""
 
 
 class CorruptState(AssertionError):
-    """`check()` found a count, reference or size that does not follow from the rest: a bug in the cache."""
+    """`check()` found a count, reference or size that disagrees with a recount: a bug in the cache."""
 
 
 def require_int(name: str, value: object, minimum: int | None = None) -> int:
-    """`value` as an int, of at least `minimum` if there is one; raises `InvalidArgument` naming `name` otherwise."""
+    """`value`, if it is an int (not a bool) and at least `minimum`. Raises `InvalidArgument`, which names `name`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgument(f"{name} must be an integer, not {value!r}")
     if minimum is not None and value < minimum:
@@ -37,16 +38,16 @@ def require_int(name: str, value: object, minimum: int | None = None) -> int:
 
 
 def require_number(name: str, value: object) -> float:
-    """`value` as a number, infinities and NaN excluded; raises `InvalidArgument` naming `name` otherwise."""
+    """`value`, if it is a finite int or float. Raises `InvalidArgument`, which names `name`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidArgument(f"{name} must be a number, not {value!r}")
     return value
 
 
 def require_text(name: str, value: object) -> str:
-    """`value` as text that can be written in UTF-8; raises `InvalidArgument` naming `name` otherwise.
+    """`value`, if it is text that UTF-8 can encode. Raises `InvalidArgument`, which names `name`.
 
-    JSON can carry half of a surrogate pair. Such a text has no bytes, so it could not become part of a cache key.
+    JSON can carry half of a surrogate pair. UTF-8 cannot encode it, so such a text cannot be part of a cache key.
     """
     if not isinstance(value, str):
         raise InvalidArgument(f"{name} must be text, not {value!r}")

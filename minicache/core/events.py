@@ -1,10 +1,10 @@
-"""The event types: each change of cache or scheduler state, told once.
+"""The event types: one event for each change of cache or scheduler state.
 
-Caches and scheduler emit; views, transcripts, metrics and logs consume. An event says what changed in terms a consumer
-can apply without knowing the rest: `views.py` rebuilds the whole state from this stream alone.
+Caches and the scheduler emit events; views, transcripts, metrics and logs consume them. An event holds everything that
+a consumer needs to apply the change: `views.py` rebuilds the whole state from this stream alone.
 
-Units: `blocks` are block ids, `node` is a radix node's id (0 is the root), `request` is a request's id, `tick` is the
-radix tree's counter of calls (recency is never a clock).
+`request` is a request's id, `blocks` are block ids, `node` is a radix node's id (0 is the root), `hashes` are digests,
+and `tick` is the radix tree's counter of calls (recency is never a clock). Lengths are in tokens.
 """
 
 import time
@@ -19,9 +19,10 @@ Sink = Callable[["Event"], None]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`seq` counts events from 0, `step` is the scheduler's step, `time` is in seconds of the stream's clock.
+    """The base of all events. `seq` counts events from 0, `step` is the scheduler's step (0 before the first), `time`
+    is in seconds of the stream's clock.
 
-    The three are stamped by `EventStream.emit`, once, and never change afterwards.
+    `EventStream.emit` stamps these three, once. Nothing changes an event afterwards.
     """
 
     seq: int = field(default=-1, init=False)
@@ -29,26 +30,28 @@ class Event:
     time: float = field(default=0.0, init=False)
 
 
-# The scheduler's step.
+# The scheduler's step
 
 
 @dataclass(frozen=True, slots=True)
 class StepStarted(Event):
-    """`schedule()` begins."""
+    """`Scheduler.schedule()` begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFinished(Event):
-    """`update()` is done; `num_tokens` were computed in this step."""
+    """`Scheduler.update()` is done. The model computed `num_tokens` tokens in this step."""
 
     num_tokens: int
 
 
-# A request's life.
+# The life of a request
 
 
 @dataclass(frozen=True, slots=True)
 class RequestArrived(Event):
+    """A new request waits. The fields are those of `Request`; `tokens` are its prompt."""
+
     request: str
     tokens: tuple[int, ...]
     max_tokens: int
@@ -62,7 +65,7 @@ class RequestArrived(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestRejected(Event):
-    """The request was refused on arrival."""
+    """The request was refused when it arrived, because it could never run. `reason` is a sentence."""
 
     request: str
     reason: str
@@ -70,14 +73,15 @@ class RequestRejected(Event):
 
 @dataclass(frozen=True, slots=True)
 class QueueReordered(Event):
-    """The queue policy changed the order of waiting; `requests` is the new order, first to be admitted first."""
+    """The queue policy changed the order of the waiting queue. `requests` is the new order, head first."""
 
     requests: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionFailed(Event):
-    """The first waiting request does not fit: it needs `needed` blocks (reserve included) and `free` could be had."""
+    """The request at the head of the queue does not fit: it needs `needed` blocks, reserve included, and only `free`
+    are free."""
 
     request: str
     needed: int
@@ -86,7 +90,8 @@ class AdmissionFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestAdmitted(Event):
-    """`num_cached_tokens` were found, `num_tokens` will be computed in this step; `resumed` after a preemption."""
+    """The request runs from now on. It hit `num_cached_tokens` tokens, and this step computes its next `num_tokens`.
+    `resumed`: it ran before and was preempted."""
 
     request: str
     num_cached_tokens: int
@@ -96,7 +101,7 @@ class RequestAdmitted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TokensComputed(Event):
-    """The KV of positions `[start, start + num_tokens)` is in the cache."""
+    """The model computed the KV of positions `[start, start + num_tokens)`; it is in the request's blocks now."""
 
     request: str
     start: int
@@ -105,13 +110,16 @@ class TokensComputed(Event):
 
 @dataclass(frozen=True, slots=True)
 class TokensSampled(Event):
+    """The request's output grew by `tokens`. Their KV is not computed yet."""
+
     request: str
     tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPreempted(Event):
-    """The request gave up its KV and waits again, at the `front` of the queue or at its back. `why` is a sentence."""
+    """The request gives up its blocks and waits again: at the front of the queue if `front`, else at the back. `why` is
+    the reason, as a clause."""
 
     request: str
     front: bool
@@ -120,21 +128,27 @@ class RequestPreempted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestFinished(Event):
+    """The request's output is complete. `reason` is its `finish_reason`."""
+
     request: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAborted(Event):
+    """The caller dropped the request. If the step in flight computes for it, its blocks are released when that step
+    ends."""
+
     request: str
 
 
-# Blocks.
+# Blocks
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixMatched(Event):
-    """A lookup found `num_tokens` tokens, down to `node`, and ended for the reason `end` (see `Match`)."""
+    """A lookup found `num_tokens` tokens and ended for the reason `end` (see `Match`). Radix: the match ends at `node`,
+    and the nodes on its path were refreshed at `tick`. Hash chain: both are 0."""
 
     request: str
     node: int
@@ -145,7 +159,7 @@ class PrefixMatched(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksAdopted(Event):
-    """Matched blocks became the head of the request's block table."""
+    """Matched blocks became the beginning of the request's block table."""
 
     request: str
     blocks: tuple[int, ...]
@@ -153,7 +167,7 @@ class BlocksAdopted(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksAllocated(Event):
-    """Fresh blocks were taken from the head of the free queue and added to the request's block table."""
+    """Fresh blocks were taken from the head of the free queue and added to the end of the request's block table."""
 
     request: str
     blocks: tuple[int, ...]
@@ -161,10 +175,10 @@ class BlocksAllocated(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksPublished(Event):
-    """Whole blocks became findable.
+    """Whole blocks of the request became findable; `tokens` are the tokens in them.
 
-    Hash chain: `hashes` holds one digest a block and `parent` is the digest of the block before. Radix: `node` is the
-    new leaf, `parent_node` the node it hangs on.
+    Hash chain: `hashes` holds one digest per block, and `parent` is the digest of the block before the first of them
+    (`None`: it is the first of the prompt). Radix: `node` is the new leaf and `parent_node` its parent.
     """
 
     request: str
@@ -179,9 +193,10 @@ class BlocksPublished(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksReleased(Event):
-    """The request gave its whole block table back. `freed` went to the free queue, in this order.
+    """The request gave its whole block table, `blocks`, back. `freed` lists the blocks that became free, in this order.
 
-    Hash chain: the blocks that nobody else holds, last first. Radix: the private ones; the tree keeps the rest.
+    Hash chain: the blocks that no other request holds, last first. Radix: the private blocks, last first; the tree
+    keeps the others.
     """
 
     request: str
@@ -191,7 +206,7 @@ class BlocksReleased(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksUnpublished(Event):
-    """Blocks that were never computed are findable no more."""
+    """Blocks of the request that were published and then not computed are no longer findable."""
 
     request: str
     blocks: tuple[int, ...]
@@ -199,7 +214,8 @@ class BlocksUnpublished(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksEvicted(Event):
-    """Free blocks lost their hash: they can be found no more. `request` took their place, if a request did."""
+    """Free blocks lost their hashes and are no longer findable. `request` needed the blocks (`None`: `evict()` was
+    called)."""
 
     blocks: tuple[int, ...]
     hashes: tuple[bytes, ...]
@@ -213,17 +229,17 @@ class BlocksEvicted(Event):
 
 @dataclass(frozen=True, slots=True)
 class CacheReset(Event):
-    """Everything cached was forgotten. `free` is the free queue afterwards."""
+    """No block is findable any more. `free` is the free queue afterwards."""
 
     free: tuple[int, ...]
 
 
-# The radix tree.
+# The radix tree
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSplit(Event):
-    """`node` was cut after its first `at` tokens: the new node `upper` holds them and became its parent."""
+    """`node` was cut after its first `at` tokens. The new node `upper` holds these and is now the parent of `node`."""
 
     node: int
     upper: int
@@ -233,8 +249,9 @@ class NodeSplit(Event):
 
 @dataclass(frozen=True, slots=True)
 class PathInserted(Event):
-    """The request's tokens now lead to `node`. Every node on the path was refreshed at `tick`, raised to `priority`,
-    and counted as hit if it ends beyond the `start` tokens that the same request had inserted before."""
+    """The request's tokens are in the tree, on the path to `node`. Every node on the path was refreshed at `tick` and
+    raised to at least `priority`. Each that ends after the first `start` tokens, which the same request had inserted
+    before, counts one more hit."""
 
     request: str
     node: int
@@ -245,7 +262,7 @@ class PathInserted(Event):
 
 @dataclass(frozen=True, slots=True)
 class LockMoved(Event):
-    """The request's lock is on `node` and all its ancestors now (`None`: it holds no lock)."""
+    """The request's lock is now on `node` and its ancestors, and nowhere else (`None`: it holds no lock)."""
 
     request: str
     node: int | None
@@ -253,7 +270,7 @@ class LockMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class DuplicatesFreed(Event):
-    """Blocks the request computed although another request had published the same tokens meanwhile."""
+    """Blocks that the request computed were freed, because another request had published the same tokens before it."""
 
     request: str
     blocks: tuple[int, ...]
@@ -261,7 +278,7 @@ class DuplicatesFreed(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlockTableRewritten(Event):
-    """`block_table[start : start + len(blocks)]` now names the tree's blocks."""
+    """`block_table[start : start + len(blocks)]` of the request is now `blocks`, the tree's own."""
 
     request: str
     start: int
@@ -270,7 +287,8 @@ class BlockTableRewritten(Event):
 
 @dataclass(frozen=True, slots=True)
 class NodesEvicted(Event):
-    """Leaves were removed from the tree, in this order, and their blocks freed, for `request`, if for a request."""
+    """Leaves were removed from the tree, in this order, and their blocks freed. `request` needed the blocks (`None`:
+    `evict()` was called)."""
 
     nodes: tuple[int, ...]
     blocks: tuple[int, ...]
@@ -287,9 +305,10 @@ def _evicted_for(request: str | None) -> str:
 
 
 class EventStream:
-    """Stamps events and hands them to its sinks. It is false while nobody listens, and then no event is even built:
+    """Stamps events and hands them to its sinks, which are callables. Not thread-safe.
 
-    `if self.events: self.events.emit(BlocksAdopted(...))`
+    A stream without sinks is false, so that events are built only if there is a sink to receive them:
+    `if self.events: self.events.emit(BlocksAdopted(...))`. The scheduler writes `step`; `clock` returns seconds.
     """
 
     def __init__(self, *sinks: Sink, clock: Callable[[], float] = time.monotonic) -> None:
@@ -302,7 +321,8 @@ class EventStream:
         return bool(self.sinks)
 
     def emit(self, event: Event) -> None:
-        """Stamp `event` and hand it to every sink, in order. An error in a sink reaches the caller."""
+        """Stamp `event` and hand it to every sink, in order. An error in a sink propagates to the caller, and the sinks
+        after it do not get the event."""
         object.__setattr__(event, "seq", self.seq)
         object.__setattr__(event, "step", self.step)
         object.__setattr__(event, "time", self.clock())

@@ -1,7 +1,8 @@
-"""Eviction strategies: which leaf of the radix tree goes first.
+"""Eviction strategies: which leaf of the radix tree is evicted first.
 
-A strategy maps a node to a key; the smallest key is evicted first, and the less recently used of two equals. Source:
-SGLang 0.5.23, `sglang/srt/mem_cache/evict_policy.py`. (The hash chain has one order, that of its free queue.)
+A strategy maps a node to a key. The leaf with the smallest key is evicted first; of two equal keys, the leaf that was
+used less recently. Source: SGLang 0.5.23, `sglang/srt/mem_cache/evict_policy.py`. (A hash chain has only one order,
+that of its free queue.)
 """
 
 from collections.abc import Callable
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 Strategy = Callable[["Node"], tuple[int, ...]]
 
-SLRU_THRESHOLD = 2  # hits from which a node belongs to the protected segment
+SLRU_THRESHOLD = 2  # a node with this many hits or more belongs to the protected segment
 
 
 def slru(threshold: int = SLRU_THRESHOLD) -> Strategy:
-    """Segmented LRU: whatever was hit fewer than `threshold` times goes before everything else."""
+    """Segmented LRU: nodes with fewer than `threshold` hits are evicted before all others."""
     return lambda node: (int(node.hit_count >= threshold), node.last_access)
 
 
@@ -34,7 +35,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_named(name: str) -> Strategy:
-    """The strategy of that name; raises `InvalidArgument` listing the names otherwise."""
+    """The strategy called `name`. Raises `InvalidArgument`, which lists the names, if it does not exist."""
     try:
         return STRATEGIES[name]
     except KeyError:

@@ -1,8 +1,8 @@
 """vLLM's automatic prefix caching: a map from block hashes to blocks.
 
-The cache knows nothing of prefixes. Each whole block has a hash that covers everything before it (`block_hash.py`), so
-the longest cached prefix is found by looking up one hash after the other until one is missing. Freed blocks stay
-findable until the pool hands them out again. Source of the rules: vLLM 0.33, `vllm/v1/core/kv_cache_manager.py`.
+The map itself knows no prefixes. Each whole block has a hash that also covers everything before it (`block_hash.py`),
+so a lookup finds the longest cached prefix by looking up one hash after the other until one is missing. Freed blocks
+stay findable until the pool hands them out again. Source of the rules: vLLM 0.33, `vllm/v1/core/kv_cache_manager.py`.
 """
 
 from weakref import WeakKeyDictionary
@@ -17,10 +17,10 @@ from minicache.core.request import Request
 
 
 class HashChainCache(PagedCache):
-    """A `PrefixCache` over chained block hashes; see there for the effects of each call.
+    """A prefix cache over chained block hashes. `PrefixCache` says what each call does.
 
-    `block_hash(parent, tokens, extra_keys)` gives a block's hash; `root_seed` is the text from which the parent of
-    first blocks is made (vLLM takes it from PYTHONHASHSEED), the same in every process that is to agree on hashes.
+    `block_hash(parent, tokens, extra_keys)` returns the hash of a block. `root_seed` is the text from which the parent
+    hash of first blocks is made (vLLM reads it from PYTHONHASHSEED): processes agree on hashes if they use the same.
     """
 
     def __init__(
@@ -36,11 +36,12 @@ class HashChainCache(PagedCache):
         super().__init__(num_blocks, block_size, pool=pool, events=events)
         self.block_hash = block_hash
         self.root_hash = (block_hash if isinstance(block_hash, CborHash) else sha256_cbor).root(root_seed)
-        # A request's tokens only grow, so its hashes stay true through preemption; they go when the request does.
+        # A request's tokens only grow, so its hashes stay valid through preemption. They go when the request does.
         self._hashes: WeakKeyDictionary[Request, list[bytes]] = WeakKeyDictionary()
 
     def hashes(self, request: Request) -> list[bytes]:
-        """The hashes of the request's whole blocks, output included. Computed once a block."""
+        """The hashes of the request's whole blocks, output included. Each is computed once and kept until the request
+        is garbage-collected. The list is the cache's own: do not change it."""
         known = self._hashes.get(request, [])
         if (len(known) + 1) * self.block_size <= request.num_tokens:
             known = hash_chain(
@@ -50,10 +51,10 @@ class HashChainCache(PagedCache):
         return known
 
     def lookup(self, request: Request) -> Match:
-        """Pure: no reference, no queue position and no statistic changes.
+        """Pure: no reference, queue position or statistic changes.
 
-        A request that wants prompt log-probabilities reads nothing at all: the logits of reused positions do not
-        exist. It still publishes.
+        A request that needs prompt log-probabilities reads nothing at all, as in vLLM, because reused positions have no
+        logits. It still publishes.
         """
         blocks: list[int] = []
         reads = not request.skip_cache_read and request.prompt_logprobs is None
@@ -77,16 +78,16 @@ class HashChainCache(PagedCache):
         return match
 
     def publish(self, request: Request, num_tokens: int) -> None:
-        """Tokens beyond `request.num_tokens` (drafts) are never published.
+        """Tokens after `request.num_tokens` (drafts) are never published.
 
-        May run before the KV is computed (`publish_at="schedule"`): two equal prompts in one step then share blocks,
-        which is sound because a layer writes the KV of the whole batch before any of its attention runs. Duplicates
-        are kept: a running request is never pointed at other blocks.
+        It may be called before the KV is computed (`publish_at="schedule"`): two equal prompts in one step then share
+        blocks. This is correct because each layer writes the KV of the whole batch before its attention reads any.
+        Duplicates are kept: the block table of a running request is never rewritten.
         """
         holder = self._holder(request)
         end = min(num_tokens, request.num_tokens) // self.block_size
         if end > len(request.block_table):
-            raise InvalidArgument(f"num_tokens: request {request.id!r} holds no block for all of {num_tokens} tokens")
+            raise InvalidArgument(f"num_tokens: request {request.id!r} holds too few blocks for {num_tokens} tokens")
         if holder is None or end <= holder.num_published:
             return
         self._end_matches()
@@ -103,7 +104,8 @@ class HashChainCache(PagedCache):
             )
 
     def evict(self, num_blocks: int) -> int:
-        """The blocks keep their places in the free queue, as in vLLM's `evict_blocks`."""
+        """Forget the hashes of up to `num_blocks` free blocks, from the head of the free queue. The blocks keep their
+        places in the queue, as in vLLM's `evict_blocks`."""
         require_int("num_blocks", num_blocks, 0)
         evicted: list[tuple[int, bytes]] = []
         for block in self.pool.free_queue:
@@ -134,7 +136,7 @@ class HashChainCache(PagedCache):
         return blocks
 
     def _let_go(self, holder: Holder) -> None:
-        """vLLM 0.33 leaves blocks findable that were published at scheduling and then never computed; we do not."""
+        """Why not as vLLM 0.33? It leaves blocks findable that were published at scheduling and then never computed."""
         request = holder.request
         first = request.num_computed_tokens // self.block_size
         uncomputed = request.block_table[first : holder.num_published]
@@ -162,6 +164,7 @@ class HashChainCache(PagedCache):
             chain = hash_chain(request.tokens, self.block_size, self.root_hash, request.namespace, self.block_hash)
             for index, block in enumerate(request.block_table):
                 expected = chain[index] if index < holder.num_published else None
-                # A block that was adopted before it was computed may have been unpublished since, with its first owner.
+                # The block may also have no hash: it was adopted before it was computed, and the request that
+                # published it has unpublished it since.
                 if hashes.get(block) != expected and not (expected and block not in hashes):
-                    raise CorruptState(f"block {block}, number {index} of request {id!r}, is published wrongly")
+                    raise CorruptState(f"block {block}, number {index} of request {id!r}, has the wrong hash")

@@ -1,7 +1,8 @@
 """Every definition of "hit rate", each with its name.
 
-Two engines, and two dashboards of one engine, call different ratios the hit rate. The functions below take one
-`Lookup` per admission; each docstring is the definition that is printed beside the figure.
+Two engines, and two dashboards of the same engine, call different ratios the hit rate. The functions below take one
+`Lookup` per admission and return 0 to 1 (0 if nothing was looked up). The docstring of each is the definition that
+reports print next to the figure.
 """
 
 from collections import deque
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """One request at its admission: tokens looked up, tokens found, and the block size of the cache."""
+    """One request at its admission: its tokens, those of them that were hit, and the tokens in a block of the cache."""
 
     num_tokens: int
     num_hits: int
@@ -23,29 +24,29 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def tokens_of_all(lookups: Sequence[Lookup]) -> float:
-    """Hit tokens of all looked-up tokens."""
+    """Hit tokens divided by all looked-up tokens."""
     return _ratio(sum(x.num_hits for x in lookups), sum(x.num_tokens for x in lookups))
 
 
 def blocks_of_all(lookups: Sequence[Lookup]) -> float:
-    """Hit blocks of all blocks, a partial last block counted as one."""
+    """Hit blocks divided by all blocks; a partial last block counts as one."""
     return _ratio(
         sum(x.num_hits // x.block_size for x in lookups), sum(-(-x.num_tokens // x.block_size) for x in lookups)
     )
 
 
 def full_blocks(lookups: Sequence[Lookup]) -> float:
-    """Hit blocks of all full blocks: what could be in the cache at all."""
+    """Hit blocks divided by all full blocks: only full blocks can be cached."""
     return _ratio(sum(x.num_hits // x.block_size for x in lookups), sum(x.num_tokens // x.block_size for x in lookups))
 
 
 def mean_of_ratios(lookups: Sequence[Lookup]) -> float:
-    """The mean over requests of hit tokens to tokens: a short request weighs as much as a long one."""
+    """The mean of each request's hit tokens divided by its tokens: a short request weighs as much as a long one."""
     return _ratio(sum(_ratio(x.num_hits, x.num_tokens) for x in lookups), len(lookups))
 
 
 def last_half(lookups: Sequence[Lookup]) -> float:
-    """Hit tokens of looked-up tokens in the later half of the requests: without the warm-up."""
+    """Hit tokens divided by looked-up tokens in the second half of the requests, which leaves the warm-up out."""
     return tokens_of_all(lookups[len(lookups) // 2 :])
 
 
@@ -60,7 +61,8 @@ DEFINITIONS: dict[str, Callable[[Sequence[Lookup]], float]] = {
 
 @dataclass(slots=True)
 class AdmissionStats:
-    """What one scheduler step admitted. Resumed requests are kept apart: they hit their own blocks (vLLM #25780)."""
+    """The admissions of one scheduler step: requests, their tokens (`queries`), and the tokens that were hit (`hits`).
+    Requests resumed after a preemption are counted apart, because they hit their own blocks (vLLM #25780)."""
 
     requests: int = 0
     queries: int = 0
@@ -70,7 +72,8 @@ class AdmissionStats:
     preempted_hits: int = 0
 
     def record(self, num_tokens: int, num_hits: int, preempted: bool) -> None:
-        """Count one admission, after its allocation succeeded: a retried lookup counts once (vLLM #43736)."""
+        """Count one admission. Call it after the allocation succeeded, so that a lookup that is repeated in a later
+        step counts once (vLLM #43736)."""
         if preempted:
             self.preempted_requests += 1
             self.preempted_queries += num_tokens
@@ -82,10 +85,10 @@ class AdmissionStats:
 
 
 class RecentHitRate:
-    """vLLM's hit rate: hit tokens of looked-up tokens over the last 1,000 requests, in whole steps.
+    """vLLM's hit rate: hit tokens divided by looked-up tokens over the last 1,000 requests, in whole steps.
 
-    The oldest step is dropped while more than `max_requests` requests and more than one step remain. Resumed requests
-    do not count. Source: vLLM 0.33, `vllm/v1/metrics/stats.py`, `CachingMetrics`.
+    The oldest step is dropped while more than `max_requests` requests and more than one step remain. Requests resumed
+    after a preemption do not count. Source: vLLM 0.33, `vllm/v1/metrics/stats.py`, `CachingMetrics`.
     """
 
     def __init__(self, max_requests: int = 1000) -> None:
@@ -94,7 +97,8 @@ class RecentHitRate:
         self.requests = self.queries = self.hits = 0
 
     def observe(self, requests: int, queries: int, hits: int, reset: bool = False) -> None:
-        """Add one step. `reset`: the cache was reset, so what came before says nothing any more."""
+        """Add one step: its admitted requests, their tokens (`queries`) and hit tokens (`hits`). With `reset` (the
+        cache was reset) all earlier steps are dropped first."""
         if reset:
             self._steps.clear()
             self.requests = self.queries = self.hits = 0
@@ -112,20 +116,23 @@ class RecentHitRate:
 
     @property
     def value(self) -> float:
+        """The hit rate now, 0 to 1; 0 before the first request."""
         return _ratio(self.hits, self.queries)
 
 
 class LastPrefillHitRate:
-    """SGLang's `cache_hit_rate`: hit tokens of hit and newly computed prompt tokens, in the last step that prefilled.
+    """SGLang's `cache_hit_rate`: hit tokens divided by hit plus newly computed prompt tokens, in the last step that
+    prefilled.
 
-    Re-prefills of retracted requests and decode steps leave it as it is; a later chunk of a prompt hits nothing.
-    Source: SGLang 0.5.23, `sglang/srt/observability/metrics_collector.py`.
+    Decode steps, and prefills of requests resumed after a preemption, do not change it. A later chunk of a prompt
+    counts as computed tokens without a hit. Source: SGLang 0.5.23, `sglang/srt/observability/metrics_collector.py`.
     """
 
     def __init__(self) -> None:
         self.value = 0.0
 
     def observe(self, num_computed: int, num_hits: int) -> None:
-        """Add one step, in which `num_computed` prompt tokens are computed and `num_hits` were found."""
+        """Add one step that computed `num_computed` prompt tokens and hit `num_hits`. A step with neither is
+        ignored."""
         if num_computed or num_hits:
             self.value = _ratio(num_hits, num_computed + num_hits)

@@ -1,7 +1,8 @@
-"""Block tables over a pool: the part that every cache shares, and the cache that never finds anything.
+"""Block tables over a pool: the part that every cache shares, and `NoCache`, which never finds anything.
 
-Allocation is written here once, for it is the same everywhere: count first, then adopt, then take. A cache adds how it
-finds blocks (`lookup`), how it lets others find them (`publish`), and fills in the four hooks at the end of the class.
+Every cache allocates in the same three steps, which are written here once: count, adopt the matched blocks, take fresh
+ones. A subclass adds how blocks are found (`lookup`) and become findable (`publish`), and fills in the hooks at the end
+of the class.
 """
 
 from abc import ABC, abstractmethod
@@ -22,22 +23,30 @@ from minicache.core.events import (
 from minicache.core.prefix_cache import CacheSnapshot, Match, MatchEnd
 from minicache.core.request import Request
 
-_versions = count()  # one sequence for all caches, so that none believes the match of another
+_versions = count()  # one sequence for all caches, so that no cache accepts a match of another one
 
 
 @dataclass(slots=True, eq=False)
 class Holder:
-    """A request that holds blocks. The first `num_published` blocks of its table are findable (or were adopted); the
-    first `num_inserted` of them it put into the radix tree itself, or found there when it did."""
+    """A request that holds blocks. 0 <= num_inserted <= num_published <= len(block_table).
+
+    The first `num_published` blocks of its table were adopted or published. Radix: the first `num_inserted` of these
+    are on a path that the request inserted itself, and `lock` is the node that it keeps from eviction.
+    """
 
     request: Request
     num_published: int = 0
     num_inserted: int = 0
-    lock: object = None  # the radix node it keeps from eviction
+    lock: object = None
 
 
 class PagedCache(ABC):
-    """`num_blocks` blocks of `block_size` tokens, block 0 (the null block) included; see `PrefixCache`."""
+    """`num_blocks` blocks of `block_size` tokens, block 0 (the null block) among them. `PrefixCache` says what each
+    call does.
+
+    `pool` replaces the block pool by one of the same size; `events` receives an event for each change. Raises
+    `InvalidArgument` for a size out of range or a pool of another size.
+    """
 
     finds = True
     publishes_scheduled = True
@@ -69,7 +78,7 @@ class PagedCache(ABC):
     # Room
 
     def blocks_for(self, num_tokens: int) -> int:
-        """Blocks that hold `num_tokens` tokens, the last one perhaps in part."""
+        """The number of blocks that `num_tokens` tokens need; the last one may be partly empty."""
         return -(-num_tokens // self.block_size)
 
     def demand(self, request: Request, match: Match | None, num_tokens: int) -> int:
@@ -106,14 +115,14 @@ class PagedCache(ABC):
     def _require_fresh(self, match: Match, request: Request, holder: Holder | None) -> None:
         if match.version != self._version or match.request_id != request.id:
             raise StaleMatch(
-                f"the match of request {match.request_id!r} is stale, or of another cache or request than "
-                f"{request.id!r}: look the request up again before allocating"
+                f"the match of request {match.request_id!r} is stale, or comes from another cache or request: call "
+                f"lookup() for request {request.id!r} again before allocate()"
             )
         if holder is not None:
-            raise InvalidArgument(f"request {request.id!r} holds blocks already: allocate with match=None")
+            raise InvalidArgument(f"request {request.id!r} holds blocks already: call allocate() with match=None")
 
     def _end_matches(self) -> None:
-        """Make every match that was found until now stale."""
+        """Make every earlier match stale."""
         self._version = next(_versions)
 
     def _adopt(self, holder: Holder, match: Match) -> None:
@@ -125,12 +134,13 @@ class PagedCache(ABC):
                 self.events.emit(BlocksAdopted(holder.request.id, tuple(match.blocks)))
 
     def _holder(self, request: Request) -> Holder | None:
-        """The holder of this very request, if it holds blocks; raises if its blocks are not this cache's."""
+        """The holder of this request, or `None` if it holds no blocks. Raises if another request of the same id holds
+        blocks here, or if its block table belongs to another cache."""
         holder = self._holders.get(request.id)
         if holder is not None and holder.request is not request:
-            raise InvalidArgument(f"another request with the id {request.id!r} holds blocks: ids must be unique")
+            raise InvalidArgument(f"another request with the id {request.id!r} holds blocks: give each its own id")
         if holder is None and request.block_table:
-            raise UnknownRequest(f"request {request.id!r} has a block table that is not of this cache")
+            raise UnknownRequest(f"the block table of request {request.id!r} belongs to another cache")
         return holder
 
     # Giving back
@@ -160,7 +170,7 @@ class PagedCache(ABC):
     # Looking
 
     def _end_of(self, request: Request, num_tokens: int, limit: int) -> MatchEnd:
-        """Why a match of `num_tokens` ends, when at most `limit` tokens (whole blocks) could have matched."""
+        """Why a match of `num_tokens` tokens ends, if at most `limit` tokens (whole blocks) were looked up."""
         if num_tokens < limit:
             return "no_entry"
         if limit < (request.num_tokens - 1) // self.block_size * self.block_size:
@@ -186,34 +196,34 @@ class PagedCache(ABC):
                 raise CorruptState(f"request {id!r} has published {holder.num_published} of {len(table)} blocks")
 
     def _table_counts(self) -> Counter[int]:
-        """Block -> the number of block tables that name it."""
+        """For each held block, the number of block tables that name it."""
         return Counter(block for holder in self._holders.values() for block in holder.request.block_table)
 
-    # What a cache fills in
+    # The hooks of a subclass
 
     @abstractmethod
     def _num_unheld(self, match: Match) -> int:
-        """Matched blocks that nobody holds: adopting them takes them out of `num_free`."""
+        """The number of matched blocks that no request holds: adopting these reduces `num_free`."""
 
     @abstractmethod
     def _hold(self, holder: Holder, match: Match) -> None:
-        """Keep the matched blocks from being evicted as long as the holder has them."""
+        """Keep the matched blocks from eviction until the holder gives them back."""
 
     @abstractmethod
     def _take(self, request: Request, count: int) -> list[int]:
-        """`count` fresh blocks, evicting cached ones if the pool is short. There is room: `demand` said so."""
+        """Take `count` fresh blocks, evicting cached ones if necessary. The caller has checked that they fit."""
 
     @abstractmethod
     def _let_go(self, holder: Holder) -> None:
-        """Unpublish what was not computed, give back the blocks of the table, and emit `BlocksReleased`."""
+        """Unpublish the blocks that were not computed, free those of the table, and emit `BlocksReleased`."""
 
     @abstractmethod
     def _forget_all(self) -> None:
-        """Make everything unfindable; nobody holds a block."""
+        """Make every block unfindable. The caller has checked that no request holds one."""
 
 
 class NoCache(PagedCache):
-    """Paged KV memory without a prefix cache: the control arm of every experiment."""
+    """Paged KV memory without a prefix cache: every lookup misses. The control arm of every experiment."""
 
     finds = False
 
@@ -231,7 +241,7 @@ class NoCache(PagedCache):
         return Match(0, [], "skipped", request_id=request.id, version=self._version)
 
     def publish(self, request: Request, num_tokens: int) -> None:
-        """Nothing ever becomes findable."""
+        """Does nothing: no block ever becomes findable."""
 
     def evict(self, num_blocks: int) -> int:
         return 0

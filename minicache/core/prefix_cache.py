@@ -1,12 +1,13 @@
-"""What every prefix cache does, whatever it is made of.
+"""The interface of every prefix cache.
 
-The life of a request in calls, and what each does to the blocks:
+The calls in the life of a request, and what each does to its blocks:
 
     lookup --> allocate(match) --> publish --> allocate(None) --> publish --> ... --> release
-    find       adopt, then take    let others   the next chunk                       give all back
-                                   find it      or decode
+    find       adopt, then take    let others   take blocks for                      give all
+               fresh blocks        find them    the next chunk                       blocks back
+                                                or token
 
-`check()` may be called at any time.
+`check()` and `snapshot()` may be called at any time.
 """
 
 from dataclasses import dataclass, field
@@ -19,18 +20,22 @@ MatchEnd = Literal["whole", "last_token", "too_short", "skipped", "no_entry"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a lookup found: `num_tokens` tokens in `blocks`. Valid until the next allocate, publish, release, evict or
-    reset of that cache; using it later raises `StaleMatch`.
+    """The result of a lookup: the KV of the first `num_tokens` tokens is in `blocks`.
 
-    `end` says why it goes no further:
+    Valid until the next `allocate`, `publish`, `release`, `evict` or `reset` of the same cache; `allocate` raises
+    `StaleMatch` for an older one.
+
+    `end` is the reason why no more matched:
     `no_entry`    the next block is not in the cache;
-    `whole`       every whole block of the request was found, only a partial tail is left;
-    `last_token`  every block that may be reused was found; the last one may not, for one token must be computed to
-                  have logits;
-    `too_short`   the request has no block that could be reused;
-    `skipped`     the request (or the cache) does not read, or not beyond the first prompt log-probability it wants.
+    `whole`       every whole block matched, and the tokens left over do not fill a block;
+    `last_token`  every block matched but the last, which may not be reused: the model must compute at least one token
+                  to have logits;
+    `too_short`   the request has too few tokens for one reusable block;
+    `skipped`     the request or the cache reads nothing, or the request reads nothing from the first position whose
+                  logits it needs.
 
-    `node` is the radix node where the match ends, to be locked; opaque. `loads` is empty until there is a host tier.
+    `node` is the radix node where the match ends; only the cache that returned it may use it. `loads` is always empty:
+    there is no host tier yet. `request_id` and `version` are how `allocate` recognises a stale match.
     """
 
     num_tokens: int
@@ -44,7 +49,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class NodeSnapshot:
-    """One radix node. `tokens` and `blocks` are its own part of the path; `parent` is `None` for the root."""
+    """One radix node. `tokens` and `blocks` are its own part of the path, `parent` is the id of the node above (0: the
+    root), `locks` counts the locks at or below the node, `tick` is its last access."""
 
     parent: int | None
     namespace: Namespace
@@ -58,11 +64,12 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CacheSnapshot:
-    """What is in a cache and who holds what, as values.
+    """The contents of a cache and the blocks that each request holds: a copy, which later calls do not change.
 
-    `free` is the free queue, head first. `tables` maps each request that holds blocks to its block table. Hash chain:
-    `hashes` maps findable blocks to their hash, `copies` each hash to its blocks, first published first. Radix:
-    `nodes` by id (the root, 0, left out) and `locks`, request -> node.
+    `block_size` is in tokens; `num_blocks` counts the null block too. `free` is the free queue, head first. `tables`
+    maps each request that holds blocks to its block table. Only a hash chain fills `hashes` (findable block -> its
+    hash) and `copies` (hash -> its blocks, first published first). Only a radix cache fills `nodes` (by id, without the
+    root 0) and `locks` (request -> the node that it locks).
     """
 
     block_size: int
@@ -80,70 +87,86 @@ class CacheSnapshot:
 
 
 class PrefixCache(Protocol):
-    """The interface of `NoCache`, `HashChainCache` and `RadixCache`. Sizes are in blocks unless a name says tokens."""
+    """The interface of `NoCache`, `HashChainCache` and `RadixCache`. Not thread-safe.
 
-    block_size: int
+    Sizes are in blocks unless a name says tokens. `allocate`, `publish`, `release`, `evict` and `reset` make every
+    earlier `Match` stale. All of them but `evict` and `reset` take the caller's own `Request` object: an equal id of
+    another request that holds blocks raises `InvalidArgument`, and a block table of another cache `UnknownRequest`.
+    """
+
+    block_size: int  # tokens in a block
     finds: bool  # whether a lookup can ever find anything
     publishes_scheduled: bool  # whether tokens may be published before they are computed
 
     @property
     def capacity(self) -> int:
-        """Blocks that requests can hold at all: the pool without the null block."""
+        """The most blocks that requests can hold: all but the null block."""
         ...
 
     @property
     def num_free(self) -> int:
-        """Blocks that `allocate` could hand out now, cached ones that nobody holds included."""
+        """Blocks that `allocate` can hand out now, cached blocks that no request holds included."""
         ...
 
     def lookup(self, request: Request) -> Match:
-        """The longest prefix of the request that can be reused: whole blocks, and at most `num_tokens - 1` tokens.
+        """Find the longest prefix of the request that can be reused: whole blocks, at most `request.num_tokens - 1`
+        tokens, and only from the request's namespace.
 
-        It may refresh recency and split radix nodes; it never changes what can be found.
+        It may refresh recency and split radix nodes. It never changes what can be found, and takes no reference: the
+        blocks can be evicted until `allocate` adopts them.
         """
         ...
 
     def demand(self, request: Request, match: Match | None, num_tokens: int) -> int:
-        """Blocks that `allocate` with these arguments takes out of `num_free`: fresh ones, and matched ones that
-        nobody holds. Pure."""
+        """The number of blocks by which `allocate` with the same arguments reduces `num_free`: fresh blocks, and
+        matched blocks that no request holds. Pure."""
         ...
 
     def allocate(self, request: Request, match: Match | None, num_tokens: int) -> bool:
-        """Make room for `num_tokens` more tokens; `False`, with nothing changed, if they do not fit.
+        """Give the request blocks for `num_tokens` more tokens. Returns `False`, with nothing changed, if too few
+        blocks are free.
 
-        With a match (admission) the matched blocks are adopted *first*, so that making room cannot evict them, and
-        `num_computed_tokens` becomes `match.num_tokens`. Without one it takes what `num_tokens` beyond
-        `num_computed_tokens` need, possibly nothing. The only call that evicts by itself. Raises `StaleMatch`.
+        With a match (admission) it adopts the matched blocks *first*, so that making room cannot evict them, then takes
+        fresh blocks, and sets `num_computed_tokens` to `match.num_tokens`. With `None` (a later chunk, decode) it takes
+        the blocks that `num_tokens` tokens after `num_computed_tokens` need beyond the block table, possibly none.
+        Apart from `evict` and `reset`, this is the only call that evicts.
+
+        Raises `StaleMatch` for a match of an earlier state, another cache or another request, and `InvalidArgument` for
+        a match given for a request that holds blocks already.
         """
         ...
 
     def publish(self, request: Request, num_tokens: int) -> None:
-        """Make the whole blocks of the first `num_tokens` tokens findable. Monotone and idempotent.
+        """Make the whole blocks of the first `num_tokens` tokens findable.
 
-        The radix cache may rewrite the request's block table: block tables are not append-only.
+        Monotone: it never makes a block unfindable, and a smaller `num_tokens` than before changes nothing that can be
+        found. Idempotent, except that a repeated call refreshes recency and hit counts in a radix cache. A radix cache
+        may rewrite `request.block_table`, so do not keep copies of it. Raises `InvalidArgument` if the request holds no
+        blocks for that many tokens, or, in a radix cache, has not computed them.
         """
         ...
 
     def release(self, request: Request) -> None:
-        """Make every block beyond `num_computed_tokens` unfindable, then give all blocks back, last first.
+        """Make every block after the first `num_computed_tokens` tokens unfindable, then give all blocks back, last
+        first, and clear `request.block_table`.
 
-        Idempotent, and legal for a request that never held a block.
+        Idempotent, and legal for a request that never held a block. Blocks that other requests hold stay held.
         """
         ...
 
     def evict(self, num_blocks: int) -> int:
-        """Forget up to `num_blocks` (radix: or a few more) cached blocks that nobody holds, in eviction order; returns
-        how many were forgotten."""
+        """Forget `num_blocks` cached blocks that no request holds, in eviction order. Returns how many blocks it
+        forgot: fewer if fewer are cached, and more in a radix cache, which evicts whole nodes."""
         ...
 
     def reset(self) -> bool:
-        """Forget everything; `False`, with nothing changed, while a request holds blocks."""
+        """Forget everything cached. Returns `False`, with nothing changed, while a request holds blocks."""
         ...
 
     def snapshot(self) -> CacheSnapshot:
-        """The state as values. Changes nothing."""
+        """A copy of the whole state. Pure."""
         ...
 
     def check(self) -> None:
-        """Recompute every count, reference and size from scratch; raises `CorruptState` at the first disagreement."""
+        """Count everything again from scratch and compare. Raises `CorruptState` at the first disagreement. Pure."""
         ...

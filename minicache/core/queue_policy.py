@@ -1,8 +1,8 @@
 """The order of the waiting queue.
 
-A policy is called once a step, before admission, and sorts the queue in place. The cache-aware ones look requests up,
-which refreshes their prefixes in a radix cache. Source: vLLM 0.33, `vllm/v1/core/sched/request_queue.py`; SGLang
-0.5.23, `sglang/srt/managers/schedule_policy.py`.
+The scheduler calls its policy once a step, before admission; the policy sorts the queue in place. The cache-aware
+policies look requests up, which refreshes their prefixes in a radix cache. Sources: vLLM 0.33,
+`vllm/v1/core/sched/request_queue.py`; SGLang 0.5.23, `sglang/srt/managers/schedule_policy.py`.
 """
 
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from minicache.core.request import Request
 
 QueuePolicy = Callable[[list[Request], PrefixCache], None]
 
-LPM_MAX_WAITING = 128  # with more than this many waiting, ranking costs more than it saves
-IN_BATCH_THRESHOLD = 32  # tokens: who shares this much with a request before it had better wait for it
+LPM_MAX_WAITING = 128  # in a longer queue, ranking costs more than it saves
+IN_BATCH_THRESHOLD = 32  # tokens; a request that shares at least this many with an earlier one should wait for it
 RETOUCH_INTERVAL = 32  # steps between two refreshes of waiting prefixes
-RETOUCH_MAX_WAITING = 128
+RETOUCH_MAX_WAITING = 128  # requests refreshed at once, from the front of the queue
 
 
 def fcfs(waiting: list[Request], cache: PrefixCache) -> None:
-    """First come, first served: the order of arrival in the queue stays."""
+    """First come, first served: leaves the queue as it is."""
 
 
 def priority(waiting: list[Request], cache: PrefixCache) -> None:
-    """The smallest `priority` first, the earliest arrival among equals."""
+    """The smallest `priority` first; among equals, the earliest `arrival`."""
     waiting.sort(key=lambda request: (request.priority, request.arrival))
 
 
 def lpm(waiting: list[Request], cache: PrefixCache) -> None:
-    """Longest prefix match first, so that what is cached is used before it is evicted.
+    """Longest prefix match first, so that requests use cached prefixes before these are evicted.
 
-    Requests that share a long prefix with an earlier one of the queue, which is not cached yet, go last in this step:
-    they will hit what it computes.
+    A request that shares a long prefix with an earlier one in the queue, which is not cached yet, goes last in this
+    step: later it can hit what the earlier request computes. Leaves a queue of more than `LPM_MAX_WAITING` as it is.
     """
     if len(waiting) > LPM_MAX_WAITING:
         return
@@ -43,10 +43,11 @@ def lpm(waiting: list[Request], cache: PrefixCache) -> None:
 
 
 def in_batch_sharers(waiting: list[Request], matched: dict[str, int], block_size: int = 1) -> set[str]:
-    """Requests that would compute what an earlier request of the same queue is about to compute.
+    """The ids of the requests that would compute the same prefix as an earlier request in the queue. Pure.
 
-    Each request with at most `IN_BATCH_THRESHOLD` tokens in the cache is matched against a tree of the earlier such
-    requests; with that many tokens in common it is deprioritised, else it joins the tree.
+    `matched` maps each request's id to its cached tokens. Each request with at most `IN_BATCH_THRESHOLD` cached tokens
+    is matched against a tree of the earlier ones. If they have at least `IN_BATCH_THRESHOLD` tokens in common, it is
+    one of these requests; otherwise it joins the tree.
     """
     tree, sharers = RadixTree(block_size), set()
     for request in waiting:
@@ -62,8 +63,8 @@ def in_batch_sharers(waiting: list[Request], matched: dict[str, int], block_size
 
 
 class Retouch:
-    """SGLang's fcfs: every 32 steps the prefixes of the first 128 waiting requests are looked up, last first, so that
-    an LRU cache does not evict them while they wait."""
+    """SGLang's fcfs: leaves the queue as it is. Every `RETOUCH_INTERVAL` steps it looks up the prefixes of the first
+    `RETOUCH_MAX_WAITING` requests, last first, so that an LRU cache does not evict them while the requests wait."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -84,7 +85,8 @@ POLICIES: dict[str, Callable[[], QueuePolicy]] = {
 
 
 def policy_named(name: str, cache: PrefixCache) -> QueuePolicy:
-    """A policy of that name for `cache`; raises `InvalidArgument`. Without a cache to rank by, lpm is fcfs."""
+    """A new policy called `name` for a scheduler over `cache`. For a cache that never finds anything, the cache-aware
+    policies are fcfs. Raises `InvalidArgument`, which lists the names, if it does not exist."""
     if name not in POLICIES:
         raise InvalidArgument(f"queue_policy must be one of {', '.join(POLICIES)}, not {name!r}")
     if not cache.finds and name in ("lpm", "fcfs-retouch"):

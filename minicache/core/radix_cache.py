@@ -1,14 +1,14 @@
-"""SGLang's RadixAttention: the radix tree behind the `PrefixCache` protocol.
+"""SGLang's RadixAttention: a prefix cache over the radix tree.
 
-The tree owns what is published; a request owns the rest of its block table privately.
+The tree owns the published blocks of a request; the request owns the others privately.
 
     block_table:  |<--- in the tree, locked --->|<--- private --->|
                   0                       num_published         end
 
-Publishing inserts the computed tokens. If somebody else published the same tokens meanwhile, the request's copies are
-duplicates: they are freed *and its block table is rewritten* to the tree's blocks (to forget the second half is a
-use-after-free that a real engine has had: mini-sglang PR #142). Source of the rules: SGLang 0.5.23,
-`sglang/srt/mem_cache/radix_cache.py` and `common.py`.
+Publishing inserts the computed tokens into the tree. If another request has published the same tokens in the meantime,
+this request's copies are duplicates: the cache frees them *and rewrites the block table* to the tree's blocks. Without
+the rewrite the request would read freed blocks, a fault that mini-sglang has had (PR #142). Source of the rules: SGLang
+0.5.23, `sglang/srt/mem_cache/radix_cache.py` and `common.py`.
 """
 
 from minicache.core.block_pool import BlockPool
@@ -31,10 +31,11 @@ from minicache.core.request import Request
 
 
 class RadixCache(PagedCache):
-    """A `PrefixCache` over a radix tree; see there for the effects of each call.
+    """A prefix cache over a radix tree. `PrefixCache` says what each call does.
 
-    `strategy` names the eviction order (see `eviction.py`). With the default block size of 1, all but one token of a
-    repeated prompt can be reused.
+    `strategy` names the eviction order (`eviction.py`). `tree` replaces the tree by one of the same block size. With
+    the default block size of 1, all but one token of a repeated prompt can be reused. Raises `InvalidArgument` for a
+    value out of range or an unknown strategy.
     """
 
     publishes_scheduled = False
@@ -59,9 +60,9 @@ class RadixCache(PagedCache):
         return self.pool.num_free + self.tree.num_evictable
 
     def lookup(self, request: Request) -> Match:
-        """Refreshes the matched path and may split its last node, also for a request that is never admitted.
+        """Not pure: it refreshes the matched path and may split its last node, even if the request is never admitted.
 
-        A request that wants prompt log-probabilities from position k reuses at most its first k tokens.
+        A request that needs prompt log-probabilities from position k reuses at most its first k tokens.
         """
         limit = request.num_tokens - 1
         if request.prompt_logprobs is not None:
@@ -78,9 +79,12 @@ class RadixCache(PagedCache):
         return Match(num_tokens, found.blocks, end, found.node, request_id=request.id, version=self._version)
 
     def publish(self, request: Request, num_tokens: int) -> None:
-        """Only computed tokens are published. To publish what is published refreshes it, and counts a hit in each node
-        that the request did not insert before. Where the request has output, its prompt becomes a node of its own
-        with priority + 1, so that under the `priority` strategy the output is evicted before it."""
+        """Only computed tokens can be published. Publishing the same tokens again refreshes their nodes, and counts a
+        hit in each node that the request has not inserted before.
+
+        Once output is published too, the prompt is inserted a second time with priority + 1, and so ends at a node of
+        its own: under the `priority` strategy the output is evicted before the prompt.
+        """
         holder = self._holder(request)
         if num_tokens > request.num_computed_tokens:
             raise InvalidArgument(
@@ -91,7 +95,7 @@ class RadixCache(PagedCache):
         if holder is None or not end or end < holder.num_published:
             return
         self._end_matches()
-        below = holder.lock if isinstance(holder.lock, Node) else None  # it ends what the request has published
+        below = holder.lock if isinstance(holder.lock, Node) else None  # where the request's published blocks end
         inserted = self._insert(request, end, holder.num_inserted, request.priority, below)
         self._rewrite(request, inserted, holder.num_published)
         holder.num_published = holder.num_inserted = end
@@ -103,7 +107,7 @@ class RadixCache(PagedCache):
     def _insert(
         self, request: Request, end: int, num_inserted: int, priority: int, below: Node | None = None
     ) -> Insertion:
-        """Insert the first `end` blocks; the request inserted the first `num_inserted` before."""
+        """Insert the first `end` blocks of the request, which has inserted the first `num_inserted` before."""
         tokens = request.tokens[: end * self.block_size]
         start = num_inserted * self.block_size
         done = self.tree.insert(request.namespace, tokens, request.block_table, priority, start, below=below)
@@ -125,7 +129,8 @@ class RadixCache(PagedCache):
         return done
 
     def _rewrite(self, request: Request, inserted: Insertion, start: int) -> None:
-        """Free the blocks `[start, num_shared)` of the table, which the tree had already, and use the tree's."""
+        """Free the request's own blocks `[start, num_shared)`, whose tokens the tree had already, and put the tree's
+        blocks into the table in their place."""
         end = inserted.num_shared
         if start >= end:
             return
@@ -137,7 +142,8 @@ class RadixCache(PagedCache):
             self.events.emit(BlockTableRewritten(request.id, start, tuple(request.block_table[start:end])))
 
     def _lock(self, holder: Holder, node: Node | None) -> None:
-        """Move the holder's lock: the new path is locked before the old one is unlocked."""
+        """Move the holder's lock to `node` (`None`: give it up). The new path is locked before the old one is unlocked,
+        so their common part is never evictable in between."""
         if node is not None:
             self.tree.lock(node)
         if isinstance(holder.lock, Node):
@@ -177,7 +183,7 @@ class RadixCache(PagedCache):
         return self.pool.allocate(count).blocks
 
     def _let_go(self, holder: Holder) -> None:
-        """What the tree has stays cached and is only unlocked; what it has not is lost."""
+        """The blocks in the tree are unlocked and stay cached; the private ones are freed."""
         request = holder.request
         private = request.block_table[holder.num_published :]
         self._emit_release(request, self.pool.free(reversed(private)))
@@ -216,8 +222,8 @@ class RadixCache(PagedCache):
             table, published = holder.request.block_table, holder.num_published
             node = holder.lock if isinstance(holder.lock, Node) else self.tree.root
             if self.tree.path_blocks(node) != table[:published]:
-                raise CorruptState(f"request {id!r} does not use the tree's blocks for its published prefix")
+                raise CorruptState(f"the published blocks of request {id!r} are not those of the tree")
             owned += table[published:]
         if len(owned) != len(set(owned)):
-            raise CorruptState("a block has two owners among the tree's nodes and the requests' private blocks")
+            raise CorruptState("two owners name the same block: nodes of the tree, or requests with private blocks")
         self.pool.check(dict.fromkeys(owned, 1))

@@ -1,8 +1,8 @@
-"""SGLang's radix tree: cached token runs, shared where they agree.
+"""SGLang's radix tree: cached token runs that share nodes as far as they agree.
 
-Every node holds a run of tokens and the blocks with their KV; the path from the root spells the prefix. Where two
-prefixes part, the node is split. Token runs are whole blocks: with `block_size` B a node holds a multiple of B tokens,
-and a difference inside a block makes the whole block different.
+Every node holds a run of tokens and the blocks with their KV; the tokens on the path from the root to a node are a
+cached prefix. Where two prefixes diverge inside a node, the node is split. Token runs are whole blocks: with
+`block_size` B a node holds a multiple of B tokens, and a difference inside a block makes the whole block different.
 
 The tree is a data structure: it knows neither requests nor the pool. Its methods return what they did. Source: SGLang
 0.5.23, `sglang/srt/mem_cache/radix_cache.py`.
@@ -22,10 +22,10 @@ from minicache.core.runs import common_prefix
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """`tokens` are this node's own part of the path, `blocks` one id per block of them.
+    """`tokens` are this node's own part of the path, and `blocks` the ids of the blocks that hold their KV.
 
-    `lock_count` counts the locks at or below the node. `last_access` and `created` are ticks. `hit_count` counts the
-    requests whose insertion passed or ended here.
+    `lock_count` counts the locks at or below the node. `last_access` and `created` are ticks of the tree. `hit_count`
+    counts the requests whose insertions reached the end of this node.
     """
 
     id: int
@@ -41,7 +41,7 @@ class Node:
     children: "dict[Hashable, Node]" = field(default_factory=dict)
 
     def path(self) -> "Iterator[Node]":
-        """This node and its ancestors, the root left out, bottom up."""
+        """This node and its ancestors, bottom up, without the root."""
         node: Node = self
         while node.parent is not None:
             yield node
@@ -49,7 +49,7 @@ class Node:
 
 
 class Split(NamedTuple):
-    """`node` was cut after `at` tokens; the new node `upper` holds these and is its parent now."""
+    """`node` was cut after its first `at` tokens. The new node `upper` holds these, and is the parent of `node` now."""
 
     node: Node
     upper: Node
@@ -57,7 +57,8 @@ class Split(NamedTuple):
 
 
 class TreeMatch(NamedTuple):
-    """The longest cached prefix: its blocks, the node where it ends, and the split that made it end there."""
+    """The longest cached prefix: its last `node`, its `blocks`, the `split` that made it end at a node, if it needed
+    one, and the `tick` of this call."""
 
     node: Node
     blocks: list[int]
@@ -66,7 +67,8 @@ class TreeMatch(NamedTuple):
 
 
 class Insertion(NamedTuple):
-    """`num_shared` blocks of the run were in the tree before; the rest hang in the new `leaf`; `node` ends the run."""
+    """The first `num_shared` blocks of the run were in the tree before; the new `leaf` holds the others, if there were
+    others. The run ends at `node`. `split` and `tick` are as in `TreeMatch`."""
 
     node: Node
     num_shared: int
@@ -76,9 +78,11 @@ class Insertion(NamedTuple):
 
 
 class RadixTree:
-    """A tree of token runs in whole blocks; `strategy` names the order in which unlocked leaves are evicted.
+    """A tree of token runs in whole blocks. `strategy` is the order in which unlocked leaves are evicted
+    (`eviction.py`).
 
-    Sizes are in blocks: `num_evictable` (nobody holds them) and `num_protected` (a lock is at or below them).
+    Sizes are in blocks: `num_protected` counts the blocks of nodes with a lock at or below them, `num_evictable` all
+    others. `tick` counts the calls of `match` and `insert`: recency is this counter, never a clock.
     """
 
     def __init__(self, block_size: int = 1, strategy: str = "lru") -> None:
@@ -100,10 +104,11 @@ class RadixTree:
         return self.num_evictable + self.num_protected
 
     def match(self, namespace: Namespace, tokens: "array[int]", limit: int | None = None) -> TreeMatch:
-        """The longest cached prefix of the first `limit` tokens, in whole blocks.
+        """Find the longest cached prefix of the first `limit` tokens (`None`: of all), in whole blocks.
 
-        Not pure: every node on the way, the partly matching one included, is refreshed, and that one is split so that
-        the match ends at a node. What can be found stays the same.
+        Not pure: it refreshes every node on the path. If the match ends inside a node, it refreshes that node too and
+        splits it there, so that the match ends at a node. It never changes what can be found. The result is valid until
+        `clear`, or until `evict` while its node is not locked.
         """
         self.tick += 1
         end = len(tokens) if limit is None else min(limit, len(tokens))
@@ -120,14 +125,20 @@ class RadixTree:
         *,
         below: Node | None = None,
     ) -> Insertion:
-        """Add a run of whole blocks. Blocks that the tree has already are kept; the caller still owns its copies.
+        """Add a run of whole blocks: `blocks[i]` holds the KV of the `i`-th block of `tokens`.
 
-        The path is refreshed and raised to `priority`; each of its nodes counts one more hit if it ends beyond
-        `num_inserted`, the tokens that the same request inserted before, so that a request counts once in each node.
-        The path to `below` is known to spell the beginning of `tokens`, so that it need not be compared again.
+        For tokens that are in the tree already, the tree keeps its own blocks and the caller still owns its copies. The
+        tree owns the blocks of the new leaf. Every node on the path is refreshed and raised to at least `priority`. A
+        node counts one more hit if it ends after the first `num_inserted` tokens, those that the same request has
+        inserted before: a request counts once in each node. `below`, if given, is a node whose path is known to agree
+        with the beginning of `tokens`; the walk starts there.
+
+        Raises `InvalidArgument`, with nothing changed, if `tokens` are not whole blocks or `blocks` are too few.
         """
-        if len(tokens) % self.block_size or len(tokens) > len(blocks) * self.block_size:
-            raise InvalidArgument(f"tokens: {len(tokens)} tokens are not whole blocks of the {len(blocks)} given")
+        if len(tokens) % self.block_size:
+            raise InvalidArgument(f"tokens: {len(tokens)} tokens are not whole blocks of {self.block_size}")
+        if len(tokens) > len(blocks) * self.block_size:
+            raise InvalidArgument(f"blocks: {len(blocks)} blocks are too few for {len(tokens)} tokens")
         self.tick += 1
         node, matched, split = self._walk(namespace, tokens, len(tokens), below)
         leaf = None
@@ -149,8 +160,8 @@ class RadixTree:
     def _walk(
         self, namespace: Namespace, tokens: "array[int]", end: int, below: Node | None = None
     ) -> tuple[Node, int, Split | None]:
-        """Down along `tokens[:end]` from `below` (None: the root): the last node, the tokens matched, and the split at
-        the end."""
+        """Walk down along `tokens[:end]` from `below` (`None`: the root). Returns the last node, the number of tokens
+        matched, and the split at the end, if one was necessary."""
         node, matched = below or self.root, 0
         for step in node.path():
             step.last_access = self.tick
@@ -169,12 +180,12 @@ class RadixTree:
         return node, matched, None
 
     def _child_key(self, parent: Node, namespace: Namespace, tokens: "array[int]", start: int) -> Hashable:
-        """A child is found by its first block; children of the root by their namespace as well."""
+        """The key of a child in `parent.children`: its first block, and under the root its namespace too."""
         first = tokens[start] if self.block_size == 1 else tokens[start : start + self.block_size].tobytes()
         return (namespace, first) if parent is self.root else first
 
     def _split(self, node: Node, at: int) -> Split:
-        """Cut `node` after `at` tokens. It keeps its identity as the lower part, so whoever holds it still does."""
+        """Cut `node` after `at` tokens. It stays the same object as the lower part, so locks on it stay valid."""
         parent, blocks_at = node.parent, at // self.block_size
         assert parent is not None
         upper = self._new_node(node.namespace, node.tokens[:at], node.blocks[:blocks_at], parent, node.priority)
@@ -192,14 +203,14 @@ class RadixTree:
         return node
 
     def path_blocks(self, node: Node) -> list[int]:
-        """The blocks from the root down to the end of `node`."""
+        """The ids of the blocks on the path from the root to the end of `node`, in order."""
         blocks: list[int] = []
         for step in reversed(list(node.path())):
             blocks += step.blocks
         return blocks
 
     def lock(self, node: Node) -> None:
-        """Keep `node` and its ancestors from being evicted. Its descendants are not protected."""
+        """Protect `node` and its ancestors from eviction, until `unlock`. Its descendants are not protected."""
         for step in node.path():
             if step.lock_count == 0:
                 self.num_evictable -= len(step.blocks)
@@ -208,7 +219,7 @@ class RadixTree:
             step.lock_count += 1
 
     def unlock(self, node: Node) -> None:
-        """Take one lock back; raises `InvalidArgument` if there is none (SGLang's count would go negative)."""
+        """Remove one lock. Raises `InvalidArgument` if `node` is not locked (in SGLang the count becomes negative)."""
         for step in node.path():
             if step.lock_count == 0:
                 raise InvalidArgument(f"node: node {step.id} is unlocked more often than it was locked")
@@ -220,7 +231,7 @@ class RadixTree:
                     self._evictable_leaves[step.id] = step
 
     def num_unlocked(self, node: Node) -> int:
-        """Blocks on the path to `node` that are not protected yet: what `lock(node)` would take from the evictable."""
+        """The number of evictable blocks on the path to `node`: `lock(node)` would protect these. Pure."""
         count = 0
         for step in node.path():
             if step.lock_count:
@@ -229,9 +240,11 @@ class RadixTree:
         return count
 
     def evict(self, count: int) -> list[Node]:
-        """Remove unlocked leaves in the strategy's order until at least `count` blocks are free; returns them in order.
+        """Remove unlocked leaves, in the order of the strategy, until they held at least `count` blocks together.
+        Returns the removed nodes in order; their blocks belong to the caller.
 
-        Whole nodes go, so it may be more. A parent that becomes a leaf joins the candidates of the same call.
+        Whole nodes are removed, so they may hold more than `count` blocks, and fewer if no unlocked leaf is left. A
+        parent that becomes an unlocked leaf can be removed in the same call.
         """
         if count <= 0:
             return []
@@ -260,7 +273,7 @@ class RadixTree:
             self._evictable_leaves[parent.id] = parent
 
     def nodes(self) -> Iterator[Node]:
-        """Every node but the root, each before its children."""
+        """Every node but the root, each before its children. Do not change the tree while iterating."""
         pending = list(self.root.children.values())
         while pending:
             node = pending.pop()
@@ -268,7 +281,8 @@ class RadixTree:
             pending.extend(node.children.values())
 
     def check(self, locked: list[Node]) -> None:
-        """Compare every size and count with a recount; `locked` names the node of each live lock, once per lock."""
+        """Compare every size and count with a recount. `locked` holds the node of each lock, once per lock. Raises
+        `CorruptState` at the first disagreement. Changes nothing."""
         locks: dict[int, int] = {}
         for lock in locked:
             for step in lock.path():
@@ -278,11 +292,11 @@ class RadixTree:
         for node in self.nodes():
             key = self._child_key(node.parent or self.root, node.namespace, node.tokens, 0)
             if node.parent is None or node.parent.children.get(key) is not node:
-                raise CorruptState(f"node {node.id} is not the child that its parent knows")
+                raise CorruptState(f"node {node.id} is not among the children of its parent under its own key")
             if not node.blocks or len(node.tokens) != len(node.blocks) * self.block_size:
                 raise CorruptState(f"node {node.id} has {len(node.tokens)} tokens in {len(node.blocks)} blocks")
-            if node.lock_count != locks.pop(node.id, 0):
-                raise CorruptState(f"node {node.id} counts {node.lock_count} locks, which its holders do not")
+            if node.lock_count != (expected := locks.pop(node.id, 0)):
+                raise CorruptState(f"node {node.id} counts {node.lock_count} locks, but requests hold {expected}")
             if node.lock_count:
                 protected += len(node.blocks)
             else:
@@ -290,10 +304,11 @@ class RadixTree:
                 if not node.children:
                     leaves.add(node.id)
         if locks:
-            raise CorruptState(f"locks are held on nodes that are not in the tree: {sorted(locks)}")
+            raise CorruptState(f"requests hold locks on nodes that are not in the tree: {sorted(locks)}")
         if (evictable, protected) != (self.num_evictable, self.num_protected):
             raise CorruptState(
-                f"sizes are {self.num_evictable}+{self.num_protected}, a recount says {evictable}+{protected}"
+                f"the tree counts {self.num_evictable} evictable and {self.num_protected} protected blocks, a recount "
+                f"finds {evictable} and {protected}"
             )
         if leaves != self._evictable_leaves.keys():
-            raise CorruptState("the set of evictable leaves is wrong")
+            raise CorruptState("the set of evictable leaves disagrees with a recount")

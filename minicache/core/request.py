@@ -1,15 +1,15 @@
-"""A request: one prompt on its way to an answer.
+"""A request: one prompt and the answer that grows after it.
 
-A request is a run of tokens and a few lengths in a fixed order. Everything else is derived.
+A request is a run of tokens and a few lengths in a fixed order. Everything else is derived from these.
 
     0 ........ num_computed_tokens ........ num_tokens
     |   KV is in the cache      |  to compute   |
     |<------ prompt ------>|<------ output ---->|
                            num_prompt_tokens
 
-The cache owns what lies in `block_table`: block `i` of the table holds the KV of token positions
-`[i * block_size, (i + 1) * block_size)`. Only the cache writes `block_table`; only the scheduler writes `status`,
-`num_computed_tokens` (the cache sets it once, at admission, to the length of the hit) and `num_preemptions`.
+Block `i` of `block_table` holds the KV of token positions `[i * block_size, (i + 1) * block_size)`. Only the cache
+writes `block_table`. Only the scheduler writes `status`, `num_preemptions` and `num_computed_tokens`, with one
+exception: at each admission the cache sets `num_computed_tokens` to the length of the hit.
 """
 
 from array import array
@@ -23,21 +23,23 @@ from minicache.core.errors import InvalidArgument, require_int, require_number, 
 class RequestStatus(Enum):
     WAITING = "waiting"
     RUNNING = "running"
-    PREEMPTED = "preempted"  # waiting again: its KV was given up, its tokens were not
+    PREEMPTED = "preempted"  # waiting again: it gave up its KV and kept its tokens
     FINISHED = "finished"
     ABORTED = "aborted"
 
     @property
     def is_final(self) -> bool:
+        """Whether the request has ended: no call of the scheduler changes its status any more."""
         return self in (RequestStatus.FINISHED, RequestStatus.ABORTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A LoRA adapter as part of a cache key: KV computed with it is of use to no other model.
+    """A LoRA adapter as part of a cache key: only requests with an equal adapter can reuse its KV.
 
-    The path is part of the identity so that a name that is pointed at other weights becomes another key
-    (vLLM issues #30931 and #42125); `digest` goes further and names the weights themselves.
+    The path is part of the identity: when a name is pointed at other weights, the key changes (vLLM issues #30931 and
+    #42125). `digest`, if given, identifies the weights themselves. Raises `InvalidArgument` for a part that is not
+    text.
     """
 
     name: str
@@ -52,17 +54,18 @@ class Adapter:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """vLLM 0.33's extra key `("lora", name, path)`, with the digest appended when there is one."""
+        """vLLM 0.33's extra key: `("lora", name, path)`, followed by the digest if one was given."""
         key = ("lora", self.name, self.path)
         return key if self.digest is None else (*key, self.digest)
 
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """What must never be shared: two requests share KV only if their namespaces are equal.
+    """A boundary for sharing: two requests can share KV only if their namespaces are equal.
 
-    `salt` separates tenants (`""` means none, as in vLLM), `adapter` separates weights, `extra` is anything else that
-    changes the KV without changing the tokens (SGLang's `extra_key`).
+    `adapter` separates weights and `salt` separates tenants (`""` means no salt, as in vLLM). `extra` holds anything
+    else that changes the KV without changing the tokens (SGLang's `extra_key`). Raises `InvalidArgument` for a part of
+    the wrong type.
     """
 
     adapter: Adapter | None = None
@@ -86,27 +89,35 @@ DEFAULT_NAMESPACE = Namespace()
 
 
 def token_array(tokens: Iterable[int], name: str = "tokens") -> "array[int]":
-    """Tokens as an array of unsigned 64-bit integers; raises `InvalidArgument` naming `name` on anything else.
+    """A new array (`"Q"`, unsigned 64-bit) of the tokens. Raises `InvalidArgument`, which names `name`, if one of them
+    is not an integer from 0 to 2**64 - 1.
 
-    Runs of tokens are compared and sliced by the thousand: arrays do that at the speed of memory.
+    Why not a list? The caches compare and slice runs of thousands of tokens, and arrays do both at the speed of memory.
     """
     if isinstance(tokens, list | tuple) and bool in set(map(type, tokens)):
-        raise InvalidArgument(f"{name} must be non-negative integers below 2**64: True and False are none")
+        raise InvalidArgument(f"{name} must be non-negative integers below 2**64, not True or False")
     try:
-        # An array made from bytes would take eight of them for one token.
+        # array("Q", bytes) would read eight bytes as one token.
         return array("Q", list(tokens) if isinstance(tokens, bytes | bytearray) else tokens)
     except (TypeError, OverflowError, ValueError) as error:
         raise InvalidArgument(f"{name} must be non-negative integers below 2**64: {error}") from None
 
 
 class Request:
-    """One prompt, the tokens generated from it so far, and how much of both is in the cache.
+    """One prompt, the tokens generated after it so far, and how many of both have KV in the cache.
 
-    `id` is unique among the requests of one scheduler. `arrival` orders requests of equal priority (seconds, or any
-    number that grows); a lower `priority` value is more urgent, as in vLLM. `stop_tokens` end the output when sampled.
-    `prompt_logprobs` is the first prompt position whose logits are wanted (`None`: only the last one's are); they tell
-    the log-probability of the token after it. It is SGLang's `logprob_start_len`.
-    `skip_cache_read` makes every lookup miss; the request still publishes.
+    `id`: unique among the requests of one scheduler, not empty.
+    `tokens`: the prompt, at least one token; `request.tokens` continues with the output.
+    `max_tokens`: the most output tokens, at least 1. `stop_tokens` end the output when one of them is sampled.
+    `namespace`: only requests with an equal namespace can share KV.
+    `priority`: a lower value is more urgent, as in vLLM. `arrival`, in seconds or any number that grows, orders
+    requests of equal priority.
+    `prompt_logprobs`: the first prompt position whose logits the caller needs (SGLang's `logprob_start_len`). The
+    logits of a position give the log-probability of the token after it, and reused positions have none. `None`: the
+    caller needs only the logits of the last position.
+    `skip_cache_read`: every lookup of this request misses. The request still publishes its own KV.
+
+    Raises `InvalidArgument`, which names the argument, if a value is out of range or of the wrong type.
     """
 
     __slots__ = (
@@ -146,7 +157,7 @@ class Request:
         if not isinstance(id, str) or not id:
             raise InvalidArgument(f"id must be a non-empty text, not {id!r}")
         self.id = id
-        self.tokens = token_array(tokens)  # prompt, then output: grows by `append`, never changes
+        self.tokens = token_array(tokens)  # prompt, then output; `append` adds at the end, nothing else changes it
         if not self.tokens:
             raise InvalidArgument(f"request {id!r} has an empty prompt: give it at least one token")
         self.num_prompt_tokens = len(self.tokens)
@@ -168,8 +179,8 @@ class Request:
         self.finish_reason: str | None = None  # "stop" | "length" | "abort"
         self.block_table: list[int] = []
         self.num_computed_tokens = 0
-        self.num_cached_tokens: int | None = None  # hit at the first admission: the number an API reports
-        self.match_end: str | None = None  # why that hit ended where it did: `Match.end`
+        self.num_cached_tokens: int | None = None  # tokens hit at the first admission: the number an API reports
+        self.match_end: str | None = None  # why that hit ended where it did: its `Match.end`
         self.num_preemptions = 0
 
     @property
@@ -186,11 +197,11 @@ class Request:
 
     @property
     def output(self) -> "array[int]":
-        """The tokens sampled so far. The last of them has no KV yet: it is computed when the next one is sampled."""
+        """The tokens sampled so far. The last one has no KV yet: the step that samples the next token computes it."""
         return self.tokens[self.num_prompt_tokens :]
 
     def append(self, token: int) -> None:
-        """Add one sampled token."""
+        """Add one sampled token to the end. Raises `InvalidArgument` if it is not an integer from 0 to 2**64 - 1."""
         try:
             self.tokens.append(token)
         except (TypeError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""Comparing runs of tokens: by halving, and never token by token, for arrays compare at the speed of memory."""
+"""Comparing runs of tokens by halving: arrays compare at the speed of memory, a loop over tokens does not."""
 
 from array import array
 
@@ -6,7 +6,8 @@ from array import array
 def common_prefix(
     run: "array[int]", tokens: "array[int]", start: int = 0, end: int | None = None, unit: int = 1
 ) -> int:
-    """How many tokens `run` and `tokens[start:end]` have in common from their beginnings, in multiples of `unit`."""
+    """The length of the longest common prefix of `run` and `tokens[start:end]`, in tokens, rounded down to a multiple
+    of `unit`. Pure."""
     size = min(len(run), (len(tokens) if end is None else end) - start)
     if size % unit == 0 and run[:size] == tokens[start : start + size]:
         return size

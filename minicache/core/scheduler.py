@@ -1,8 +1,9 @@
-"""The scheduler: who computes how many tokens in this step.
+"""The scheduler: which requests compute how many tokens in this step.
 
-There is no prefill phase and no decode phase. Every request has tokens, and some of them have KV; each step gives each
-request a share of one token budget to catch up. Running requests come first, then waiting ones are admitted; who does
-not fit waits, and if a running request does not fit, another one gives up its KV and waits again (preemption).
+Prefill and decode are not separate phases. Every request has tokens, and the first of them have KV; each step gives
+each request a share of one token budget to compute the KV of the next ones. Running requests come first, then waiting
+requests are admitted. A waiting request that does not fit waits on. If a running request does not fit, a running
+request gives up its KV and waits again (preemption).
 
     schedule() -> StepPlan --> (the model runs) --> update(plan, sampled)
 
@@ -37,7 +38,8 @@ from minicache.core.step_plan import ScheduledRequest, StepPlan, StepPlanner
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSnapshot:
-    """`waiting` and `running` in order; `lengths` maps each live request to (tokens, computed tokens, preemptions)."""
+    """The state of a scheduler, as a copy. `waiting` and `running` are in order. `status` and `lengths` have an entry
+    for each request that has not ended; a length is (tokens, computed tokens, preemptions)."""
 
     step: int
     waiting: tuple[str, ...]
@@ -47,10 +49,10 @@ class SchedulerSnapshot:
 
 
 class Scheduler:
-    """Schedules requests over one cache; `config` decides as vLLM or as SGLang does.
+    """Schedules requests over one cache, as vLLM or as SGLang does, depending on `config`.
 
-    Not thread-safe: one thread calls it. Between `schedule()` and `update()` (or a failure inside `undo_on_error`)
-    only `add` and `abort` are legal.
+    Not thread-safe. A step is in flight from `schedule()` to `update()`, or to an error inside `undo_on_error`; until
+    then only `add`, `abort` and `snapshot` are legal, and all other calls raise `InvalidArgument`.
     """
 
     def __init__(
@@ -68,21 +70,22 @@ class Scheduler:
         self.new_token_ratio = self.config.new_token_ratio
         self.order = policy_named(self.config.queue_policy, cache)
         self._requests: dict[str, Request] = {}  # every request that is not finished or aborted
-        self._aborting: list[Request] = []  # aborted while a plan is in flight; released at the step's end
+        self._aborting: list[Request] = []  # aborted while a step is in flight; released at its end
         self._in_flight: StepPlan | None = None
-        self.prefill_end: dict[str, int] = {}  # request -> its length at admission: beyond it, it decodes
+        self.prefill_end: dict[str, int] = {}  # request -> its length at admission; tokens after it are decoded
 
     @property
     def has_unfinished(self) -> bool:
+        """Whether any request is waiting or running."""
         return bool(self._requests)
 
     # Requests come and go
 
     def add(self, request: Request) -> None:
-        """Queue a new request. Raises `InvalidArgument` for an id in use and `RequestTooLong` for a request that could
-        not even run alone; nothing changes then."""
+        """Append a new request to the waiting queue. Raises `InvalidArgument` for an id in use, and `RequestTooLong`
+        for a request that could not run even alone; then nothing has changed."""
         if request.id in self._requests or request.status is not RequestStatus.WAITING:
-            raise InvalidArgument(f"request {request.id!r} was added before: ids must be unique, and used once")
+            raise InvalidArgument(f"request {request.id!r} was added before: make a new Request with its own id")
         needed = -(-(request.num_prompt_tokens + request.max_tokens - 1) // self.cache.block_size)
         if needed > self.cache.capacity:
             reason = (
@@ -111,8 +114,8 @@ class Scheduler:
             )
 
     def abort(self, request_id: str) -> None:
-        """Drop a request. With a plan in flight its blocks are released when that step ends, not before: the model may
-        be writing to them. Raises `UnknownRequest`."""
+        """Drop a request. If the step in flight computes for it, its blocks are released when that step ends, because
+        the model may be writing to them; otherwise at once. Raises `UnknownRequest`."""
         request = self._live(request_id)
         in_flight = self._in_flight is not None and any(item.request is request for item in self._in_flight.scheduled)
         request.finish_reason = "abort"
@@ -125,23 +128,26 @@ class Scheduler:
             self.cache.release(request)
 
     def finish(self, request: Request, reason: str) -> None:
-        """End a request whose output is complete, publishing what it computed. Raises `UnknownRequest`."""
+        """End a request early, as complete: publish its computed tokens, then release its blocks. `reason` becomes its
+        `finish_reason`. Raises `UnknownRequest`."""
         self._require_at_rest()
         if self._live(request.id) is not request:
-            raise UnknownRequest(f"request {request.id!r} is another request than the one that is live")
+            raise UnknownRequest(f"request {request.id!r} is not the Request object that was added under this id")
         self._finish(request, reason)
 
     def preempt_all(self) -> None:
-        """Make every running request wait again, in the order in which they ran, so that the cache can be reset."""
+        """Preempt every running request, so that the cache can be reset. They wait at the front of the queue, in the
+        order in which they ran."""
         self._require_at_rest()
         for request in reversed(list(self.running)):
             self._preempt(request, "all running requests were preempted", front=True)
 
     def reset_cache(self, preempt_running: bool = False) -> bool:
-        """Forget everything cached, and the hit rates with it; `False`, with nothing changed, if blocks are held.
+        """Forget everything cached, and the hit rates. Returns `False`, with nothing changed, while requests hold
+        blocks.
 
-        With `preempt_running` the running requests give theirs up first, and compute everything anew: what is needed
-        when the model's weights change (vLLM's `reset_prefix_cache(reset_running_requests=True)`).
+        With `preempt_running` it preempts the running requests first; they compute everything again. Use it when the
+        model's weights change (vLLM's `reset_prefix_cache(reset_running_requests=True)`).
         """
         self._require_at_rest()
         if preempt_running:
@@ -175,7 +181,8 @@ class Scheduler:
     # One step
 
     def schedule(self) -> StepPlan:
-        """Decide this step. The blocks it needs are allocated when it returns; `update` must follow."""
+        """Plan the next step and allocate its blocks. Call `update` with the plan after the model has run, before the
+        next `schedule`. The plan is false if no request can compute anything."""
         self._require_at_rest()
         self.step += 1
         self.events.step = self.step
@@ -185,10 +192,12 @@ class Scheduler:
         return self._in_flight
 
     def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
-        """Account for a step that ran: `sampled` holds a token for each scheduled request that `samples`.
+        """End the step in flight: count its tokens as computed, publish them, and append one token to each request of
+        the plan that `samples`. `sampled` maps the ids of these requests to their tokens.
 
-        Returns the requests that finished. Requests aborted meanwhile get no token, and are released here. Raises
-        `InvalidArgument` for another plan, or for a token that is missing or is none; the step is still in flight then.
+        Returns the requests that finished; their blocks are released. Requests aborted in the meantime get no token,
+        and are released here. Raises `InvalidArgument` for another plan, a missing token, or a value that is not a
+        token; the step is still in flight then.
         """
         if plan is not self._in_flight:
             raise InvalidArgument(f"plan: the plan of step {plan.step} is not the one in flight")
@@ -203,7 +212,7 @@ class Scheduler:
         finished = []
         for item in plan.scheduled:
             request = item.request
-            if request.status.is_final:  # aborted meanwhile; what was computed for it may be shared, so it stays
+            if request.status.is_final:  # aborted meanwhile; other requests may share its computed blocks, so they stay
                 request.num_computed_tokens = item.start + item.num_tokens
                 continue
             self._account(item)
@@ -224,11 +233,12 @@ class Scheduler:
             self.cache.publish(request, end)
 
     def publishes(self, request: Request, start: int) -> bool:
-        """Whether tokens from `start` on are published now: always while it prefills, its output if settings say so."""
+        """Whether the request's tokens from position `start` on are published now: always during prefill, and during
+        decode if `publish_outputs` is `as_filled`. Pure."""
         return start < self.prefill_end[request.id] or self.config.publish_outputs == "as_filled"
 
     def _sample(self, request: Request, token: int) -> str | None:
-        """Add the token; the reason to finish, if there is one."""
+        """Append the token. Returns the reason to finish, or `None`."""
         request.append(token)
         if self.events:
             self.events.emit(TokensSampled(request.id, (token,)))
@@ -243,10 +253,10 @@ class Scheduler:
 
     @contextmanager
     def undo_on_error(self, plan: StepPlan) -> Iterator[None]:
-        """Run the model inside: if it raises, the step is taken back and the error goes on.
+        """Run the model inside this context. If it raises, the step is undone and the error propagates.
 
-        Every scheduled request gives its blocks up and waits again, in its old order, at the front of the queue; what
-        it computed in earlier steps may still be found. Nothing that this step would have computed is findable.
+        Undone: every scheduled request gives its blocks up and waits again, at the front of the queue, in the old
+        order. Blocks computed in earlier steps may still be findable; those of this step are not.
         """
         try:
             yield
@@ -255,14 +265,14 @@ class Scheduler:
             for item in reversed(plan.scheduled):
                 if not item.request.status.is_final:
                     self._preempt(item.request, f"the model run of step {plan.step} failed: {error!r}", front=True)
-            for newcomer in plan.newcomers:  # it was never admitted
+            for newcomer in plan.newcomers:  # as if it was never admitted
                 newcomer.num_cached_tokens = newcomer.match_end = None
             self._release_aborted()
             raise
 
     def _preempt(self, request: Request, why: str, front: bool) -> None:
-        """Take a running request's blocks; it waits again, at the front of the queue or at its back, and computes anew
-        what it cannot find by then. `why` is a sentence."""
+        """Release a running request's blocks and put it back into the queue, at the front or at the back. When it is
+        admitted again, it computes the tokens that it cannot hit. `why` is the reason, as a clause."""
         self.running.remove(request)
         request.status = RequestStatus.PREEMPTED
         request.num_preemptions += 1
@@ -282,6 +292,7 @@ class Scheduler:
     # Looking
 
     def snapshot(self) -> SchedulerSnapshot:
+        """A copy of the scheduler's state. Pure."""
         return SchedulerSnapshot(
             step=self.step,
             waiting=tuple(request.id for request in self.waiting),

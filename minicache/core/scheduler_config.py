@@ -1,4 +1,4 @@
-"""The settings in which vLLM's scheduler and SGLang's differ, and their two profiles."""
+"""The settings of the scheduler, with vLLM's and SGLang's choices as two profiles."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,11 @@ from minicache.core.prefix_cache import PrefixCache
 from minicache.core.queue_policy import POLICIES
 from minicache.core.request import Request
 
-CLIP_MAX_NEW_TOKENS = 4096  # SGLang reserves at most this much for an output
-RETRACT_DECODE_STEPS = 20  # decode steps of every survivor that the ratio counts in after a preemption
-RATIO_DECAY_STEPS = 600  # steps in which the reserve falls from its first to its least value
-LEAST_RATIO = 0.14  # of the first value
+# SGLang's reserve for outputs (`output_reserve`); `new_token_ratio` is the fraction of them that it reserves.
+CLIP_MAX_NEW_TOKENS = 4096  # tokens reserved for one output, at most
+RATIO_DECAY_STEPS = 600  # decoding steps in which the ratio falls from its first value to its least
+LEAST_RATIO = 0.14  # the least value, as a fraction of the first
+RETRACT_DECODE_STEPS = 20  # decoding steps of each surviving request that the ratio covers after a preemption
 
 VICTIMS: dict[str, Callable[[Sequence[Request]], Request]] = {
     "last": lambda running: running[-1],
@@ -23,21 +24,24 @@ VICTIMS: dict[str, Callable[[Sequence[Request]], Request]] = {
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """`max_num_batched_tokens`: the token budget of a step. `max_num_seqs`: requests that run at once.
-    `long_prefill_token_threshold`: the longest chunk of one request (0: the budget).
+    """Immutable settings of a `Scheduler`. Raises `InvalidArgument`, which names the setting, for a value out of range.
+
+    `max_num_batched_tokens`: the token budget of a step, at least 1. `max_num_seqs`: the most requests that run at the
+    same time, at least 1. `long_prefill_token_threshold`: the longest prefill chunk of one request (0: the budget).
 
     `publish_at`: KV becomes findable when it is scheduled (vLLM; hash chain only) or when it is computed.
     `publish_outputs`: generated tokens become findable as each block fills (vLLM) or when the request ends (SGLang).
-    `queue_policy`: see `queue_policy.py`.
+    `queue_policy`: the order of the waiting queue (`queue_policy.py`).
 
-    `admission`: a waiting request is admitted if its first chunk fits (vLLM 0.11), if all its tokens do
-    (`full_sequence`, vLLM), or if they do beside what the running outputs may still need (`output_reserve`, SGLang).
-    `watermark`: part of the pool that an admission beside running requests must leave free.
-    `new_token_ratio`: the part of the running requests' remaining output that SGLang reserves, at first.
+    `admission`: a waiting request is admitted if its first chunk fits (`first_chunk`, vLLM 0.11), if all its tokens fit
+    (`full_sequence`, vLLM), or if all its tokens fit and room is left for its own output and a part of the running
+    requests' outputs (`output_reserve`, SGLang). `new_token_ratio`: that part at the start, 0 to 1.
+    `watermark`: the fraction of the pool, 0 to 1, that an admission must leave free while other requests run.
 
-    `victim`: who is preempted: the request admitted last, the one of the lowest priority, or the one that has
-    generated least (the longest prompt among equals). `preempted_to`: which end of the queue it goes to. (SGLang also
-    evicts cached blocks for the survivors' next 20 tokens at once; here they are evicted when they are needed.)
+    `victim`: the request to preempt: the one admitted last (`last`), the one with the lowest priority
+    (`lowest_priority`), or the one that has generated least, with the longest prompt among equals (`least_output`).
+    `preempted_to`: the end of the queue where it waits again. (SGLang also evicts cached blocks at once for the next 20
+    tokens of each surviving request; here blocks are evicted when they are needed.)
     """
 
     max_num_batched_tokens: int = 2048
@@ -54,14 +58,15 @@ class SchedulerConfig:
 
     @classmethod
     def vllm(cls, **changes: Any) -> "SchedulerConfig":
-        """vLLM 0.33's choices: the defaults. With `queue_policy="priority"` the lowest priority is preempted."""
+        """vLLM 0.33's choices, which are the defaults, with `changes`. With `queue_policy="priority"` the victim is the
+        request with the lowest priority."""
         if changes.get("queue_policy") == "priority":
             changes.setdefault("victim", "lowest_priority")
         return cls(**changes)
 
     @classmethod
     def sglang(cls, **changes: Any) -> "SchedulerConfig":
-        """SGLang 0.5.23's choices."""
+        """SGLang 0.5.23's choices, with `changes`."""
         choices: dict[str, Any] = {
             "publish_at": "compute",
             "publish_outputs": "at_finish",
@@ -92,25 +97,28 @@ class SchedulerConfig:
                 raise InvalidArgument(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
 
     def require_possible_with(self, cache: PrefixCache) -> None:
-        """Raises `InvalidArgument` for a cache that cannot do what these settings ask."""
+        """Raises `InvalidArgument` if `cache` cannot follow these settings."""
         if self.publish_at == "schedule" and not cache.publishes_scheduled:
             raise InvalidArgument("publish_at: this cache publishes computed tokens only; use publish_at='compute'")
 
     def choose_victim(self, running: Sequence[Request]) -> Request:
+        """The request to preempt, of `running`, which is in the order of admission and not empty. Pure."""
         return VICTIMS[self.victim](running)
 
     def output_reserve(self, request: Request, running: Sequence[Request], ratio: float) -> int:
-        """Tokens that admission leaves free for outputs: all of the candidate's, and a part of the running ones'."""
+        """The number of tokens that admitting `request` leaves free for outputs: the whole output of `request`, and the
+        fraction `ratio` of the outputs still to come of `running`. Pure."""
         remaining = sum(_remaining(other) for other in running)
         return _remaining(request) + round(remaining * ratio)
 
     def next_ratio(self, ratio: float) -> float:
-        """The part falls with each step that decodes: most outputs end before their limit."""
+        """The ratio after one more decoding step. It falls because most outputs end before `max_tokens`. Pure."""
         least = self.new_token_ratio * LEAST_RATIO
         return max(least, ratio - (self.new_token_ratio - least) / RATIO_DECAY_STEPS)
 
     def ratio_after_preemption(self, survivors: Sequence[Request]) -> float:
-        """The part that the survivors have used, and a few steps more."""
+        """The ratio after a preemption: the fraction of their `max_tokens` that the surviving requests have used, and
+        need for `RETRACT_DECODE_STEPS` more. Pure."""
         used = sum(r.num_output_tokens for r in survivors) + RETRACT_DECODE_STEPS * len(survivors)
         return min(1.0, used / (sum(r.max_tokens for r in survivors) + 1))
 

@@ -49,7 +49,7 @@ def test_both_say_where_they_part(capsys):
 def test_a_run_in_short_names_its_definitions(capsys):
     assert call("run", "chain-flip", "--plain") == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "Hit rate, full blocks: 20.0%. Hit blocks of all full blocks" in out
+    assert "Hit rate, full blocks: 20.0%. Hit blocks divided by all full blocks" in out
     assert "Times are modelled, not measured" in out
     assert "(modelled)" in out
 

@@ -209,14 +209,14 @@ def test_a_match_is_of_one_cache_and_one_request(make):
     request = Request("r", [1, 2, 3])
     matches = [other.lookup(request), cache.lookup(Request("another", [1, 2, 3]))]
     for match in matches:
-        with refused(StaleMatch, "'r': look the request up again", cache):
+        with refused(StaleMatch, "call lookup.. for request 'r' again before allocate", cache):
             cache.allocate(request, match, 3)
 
 
 def test_the_hash_chain_publishes_no_block_that_is_not_held():
     cache, request = HashChainCache(8, 2), Request("r", [1, 2, 3, 4])
     assert cache.allocate(request, cache.lookup(request), 2)
-    with refused(InvalidArgument, "num_tokens: request 'r' holds no block for all of 4 tokens", cache):
+    with refused(InvalidArgument, "num_tokens: request 'r' holds too few blocks for 4 tokens", cache):
         cache.publish(request, 4)
 
 
