@@ -4,7 +4,7 @@
 # run finds the stamp and starts at once; a changed pyproject.toml is newer than the stamp and installs again.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest docs pictures clean mutants
+.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants
 
 BUDGET := 10m
 VENV := .venv
@@ -69,6 +69,12 @@ pictures: $(DEV) ## the site's pictures of the terminal UI, into docs/pictures/
 	$(PY) -m minicache tui radix-split-and-prune --event 40 --theme light --svg docs/pictures/radix.svg
 	$(PY) -m minicache tui two-equal-prompts --cache both --event 14 --svg docs/pictures/both.svg
 
+dist: $(DEV) ## wheel and sdist, into dist/; each extra is installed from the wheel and used
+	rm -rf dist
+	$(PY) -m build
+	$(PY) -m twine check --strict dist/*
+	$(PY) -m tests.dist dist
+
 docs: pictures ## the site, into site/
 	$(PY) -m mkdocs build --strict
 
@@ -87,7 +93,8 @@ $(OLDEST_TRITON)/.installed: | $(DEV)
 	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --target $(OLDEST_TRITON) triton==3.5.0 'numpy<2.4'
 	touch $@
 
-# $(1): the extra to install. An interrupted run leaves no stamp, and a .venv without a working pip is made again.
+# $(1): the extra to install. An interrupted run leaves no stamp, and a .venv without a working pip is made again. The
+# distribution was once called minicache: with both names installed each entry point would be found twice.
 define install
 	rm -f $(VENV)/.installed-$(1); \
 	set -e; \
@@ -105,7 +112,10 @@ define install
 		echo "Making $(VENV) with $$python"; \
 		$$python -m venv --clear $(VENV); \
 	fi; \
-	echo "Installing minicache[$(1)] into $(VENV) (once; torch makes this a large download)"; \
+	if $(PY) -m pip show --quiet minicache 2>/dev/null; then \
+		$(PY) -m pip uninstall --disable-pip-version-check --quiet --yes minicache; \
+	fi; \
+	echo "Installing minicache-llm[$(1)] into $(VENV) (once; torch makes this a large download)"; \
 	$(PY) -m pip install --disable-pip-version-check --editable '.[$(1)]'; \
 	touch $(VENV)/.installed-$(1)
 endef

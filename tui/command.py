@@ -220,9 +220,11 @@ def _go(opened: "Player | Comparison | None", step: int | None, event: int | Non
 
 
 def _draw(opened: "Player | Comparison", path: Path, size: tuple[int, int], ascii: bool, light: bool) -> None:
-    from .picture import draw, write
+    from minicache.common.files import write_text
+
+    from .picture import draw
 
     try:
-        write(path, draw(opened, size, ascii=ascii, light=light))
+        write_text(path, draw(opened, size, ascii=ascii, light=light))
     except OSError as error:
         raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from textual.keys import format_key
 
+from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
-from minicache.sim.toml_table import suggestion
 
 from .keys import KEY_NAMES, KEYS, named, typed
 

@@ -1,14 +1,13 @@
 """Pictures of the screen (SVG): by a key, and without a terminal for the site."""
 
 import asyncio
-import errno
-import os
 import re
-import shutil
 from itertools import count
 from pathlib import Path
 
 from textual.app import App
+
+from minicache.common.files import write_text
 
 from .comparison import Comparison
 from .panels.line import REPLACEMENT, printable
@@ -28,29 +27,6 @@ def _cleaned(line: str) -> str:
     return "".join(char if char.isprintable() else REPLACEMENT for char in line)
 
 
-def write(path: Path, svg: str) -> None:
-    """The file is there when it is complete, and not before; it is a new one, or an ordinary file that is there, also
-    where `path` is a link to it. Raises `OSError`, and then nothing has changed."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise OSError(errno.EISDIR, "it is a folder: give the name of a file, such as picture.svg")
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, "it is a link that leads to itself")
-    there = target.exists()
-    if there and not target.is_file():
-        raise OSError(errno.EINVAL, "it is no ordinary file")
-    if there and not os.access(target, os.W_OK):
-        raise OSError(errno.EACCES, "it may not be changed")
-    part = target.with_name(f".minicache-{os.getpid()}.svg")
-    try:
-        part.write_text(svg, encoding="utf-8")
-        if there:
-            shutil.copymode(target, part)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def write_new(folder: Path, name: str, svg: str) -> Path:
     """Write NAME.svg, or NAME-2.svg, NAME-3.svg where there is one already; which it is. Raises `OSError`."""
     for number in count(1):
@@ -60,7 +36,7 @@ def write_new(folder: Path, name: str, svg: str) -> Path:
         except FileExistsError:
             continue
         try:
-            write(path, svg)
+            write_text(path, svg)
         except OSError:
             path.unlink(missing_ok=True)
             raise

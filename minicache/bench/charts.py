@@ -1,12 +1,11 @@
 """Bar charts as SVG files. Equal figures and an equal matplotlib give equal bytes."""
 
 import io
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from minicache.common import files
 from minicache.core.errors import InvalidArgument
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73")  # told apart by people who see few colours (Okabe and Ito)
@@ -25,15 +24,13 @@ class Panel:
 
 
 def require_writable(path: Path) -> None:
-    """Raises `InvalidArgument` if an SVG cannot be written there, before the time is spent that its figures take."""
+    """Raises `InvalidArgument` if an SVG cannot be written there, before the experiment has run."""
     if path.suffix != ".svg":
         raise InvalidArgument(f"--svg: {path} does not end in .svg")
-    if path.is_dir():
-        raise InvalidArgument(f"--svg: {path} is a folder; name a file")
-    if not path.absolute().parent.is_dir():
-        raise InvalidArgument(f"--svg: there is no folder {path.absolute().parent}")
-    if not os.access(path.absolute().parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise InvalidArgument(f"--svg: {path} cannot be written")
+    try:
+        files.require_writable(path)
+    except OSError as error:
+        raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None
 
 
 def write_svg(path: Path, title: str, panels: Sequence[Panel], note: str = "") -> None:
@@ -42,11 +39,10 @@ def write_svg(path: Path, title: str, panels: Sequence[Panel], note: str = "") -
     Raises `InvalidArgument` if it cannot be written.
     """
     text = draw(title, panels, note)
-    require_writable(path)
-    with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=".svg-") as scratch:
-        file = Path(scratch) / path.name
-        file.write_text(text, encoding="utf-8")
-        file.replace(path)
+    try:
+        files.write_text(path, text)
+    except OSError as error:
+        raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None
 
 
 def draw(title: str, panels: Sequence[Panel], note: str = "") -> str:

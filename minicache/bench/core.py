@@ -11,10 +11,11 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from minicache.common.progress import Progress, silent
 from minicache.core import EventStream, HashChainCache, RadixCache, Request
 
 SIZES = (2_464, 32_000, 128_000)  # tokens of a request
@@ -113,7 +114,7 @@ class Workload:
         return {"hashlib": times[1] - times[0], "list comparison": times[2] - times[1]}
 
 
-def run(rounds: int = 100, report: Callable[[str, int, int], None] = lambda *_: None) -> CoreBench:
+def run(rounds: int = 100, report: Progress = silent) -> CoreBench:
     """Measure at every size; `report(what, done, total)` is told of the progress."""
     rows: list[Row] = []
     for index, size in enumerate(SIZES):

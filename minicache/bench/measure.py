@@ -5,6 +5,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from minicache.bench.three_forms_result import Answer
+from minicache.common.suggest import not_one_of
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from minicache.text.chat import Message
 from minicache.text.template import ChatTemplate
@@ -71,8 +72,8 @@ def messages(system: str, user: str) -> list[dict[str, str]]:
 def require_caches(caches: Iterable[str]) -> None:
     """Raises `InvalidArgument` for what is not the name of a prefix cache."""
     for cache in caches:
-        if cache not in BLOCK_SIZES or cache == "none":
-            raise InvalidArgument(f"cache must be hash or radix, not {cache!r}")
+        if cache not in ("hash", "radix"):
+            raise InvalidArgument(f"cache {not_one_of(cache, ('hash', 'radix'))}")
 
 
 def engine_for(model: str, cache: str, prompts: Iterable[Tokens], max_tokens: int) -> "Engine":

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from minicache.common.progress import Progress, silent
 from minicache.core import Request, SchedulerConfig
 from minicache.sim.collection import no_collection
 from minicache.sim.prompt import Segment, Tokens
@@ -127,7 +128,7 @@ class SimBench:
 def run(
     requests: int = REQUESTS,
     timeline_events: int = TIMELINE_EVENTS,
-    report: Callable[[str, int, int], None] = lambda *_: None,
+    report: Progress = silent,
 ) -> SimBench:
     """Measure; `report(what, done, total)` is told of the progress."""
     rows: list[Row] = []

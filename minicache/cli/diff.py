@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minicache.cli.console import JsonOption
+from minicache.common.files import write_text
 from minicache.core.errors import InvalidArgument, MinicacheError, require_int
 
 if TYPE_CHECKING:
@@ -195,14 +196,9 @@ def _generated(value: str | None) -> str | None:
 
 
 def _write_page(path: Path, examined: "Examined", costs: "Costs", shown: "Shown") -> None:
-    """All of the page, or nothing: it is written beside its place and then moved there."""
     from minicache.prompts.html import page
 
-    text = page(examined, costs, shown)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
-        unfinished.replace(path)
+        write_text(path, page(examined, costs, shown), errors="backslashreplace")
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise InvalidArgument(f"--html {path}: it cannot be written: {error.strerror}") from None

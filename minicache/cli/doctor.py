@@ -10,6 +10,7 @@ import typer
 
 import minicache
 from minicache.cli.console import JsonOption, print_json, stdout
+from minicache.common.packages import DISTRIBUTION, install
 
 app = typer.Typer(rich_markup_mode=None)
 EXTRAS = ("prompts", "engine", "serve", "plots")
@@ -65,9 +66,9 @@ def examine() -> Findings:
 
 
 def _packages(extra: str) -> dict[str, str | None]:
-    """The packages that an extra asks for on this system, as the installed metadata of minicache says."""
+    """The packages that an extra asks for on this system, as the installed metadata says."""
     found: dict[str, str | None] = {}
-    for requirement in requires("minicache") or []:
+    for requirement in requires(DISTRIBUTION) or []:
         spec, _, marker = requirement.partition(";")
         wanted = re.search(r"""extra == ['"](\w+)""", marker)
         if (wanted[1] if wanted else "") != extra or ("platform_system" in marker and platform.system() not in marker):
@@ -144,7 +145,7 @@ def _gaps(findings: Findings) -> Iterator[str]:
     for extra in EXTRAS:
         missing = [name for name, installed in findings.packages[extra].items() if installed is None]
         if missing:
-            yield f"{', '.join(missing)} missing: pip install 'minicache[{extra}]'"
+            yield f"{', '.join(missing)} missing: {install(extra)}"
     for model in findings.models:
         if model["folder"] is None:
             yield f"model {model['name']} is not in the store: minicache model pull {model['name']}"
@@ -171,7 +172,7 @@ def _print(findings: Findings) -> None:
 
 def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
     for extra, packages in findings.packages.items():
-        title = f"Packages of minicache[{extra}]" if extra else "Packages of minicache"
+        title = f"Packages of {DISTRIBUTION}[{extra}]" if extra else f"Packages of {DISTRIBUTION}"
         yield title, [(f"  {name}", installed or "missing") for name, installed in packages.items()]
     for title, kind in (("Devices", "device"), ("Attention backends", "attention")):
         found = [backend for backend in findings.backends if backend.kind == kind]

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -15,6 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 import minicache
+from minicache.common.packages import EXTRA_OF_MODULE, package_missing
+from minicache.common.printable import printable
+from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
 
 
@@ -36,22 +38,6 @@ COMMANDS = {
 # Commands that other packages of this distribution bring: named in the help, found by entry point when called.
 ELSEWHERE = {"tui": "Watch a prefix cache at work in the terminal, event by event, forward and back."}
 ENTRY_POINT_GROUP = "minicache.commands"
-EXTRA_OF_MODULE = {
-    "gguf": "engine",
-    "matplotlib": "plots",
-    "numpy": "engine",
-    "safetensors": "engine",
-    "torch": "engine",
-    "transformers": "engine",
-    "triton": "engine",
-    "huggingface_hub": "prompts",
-    "tokenizers": "prompts",
-    "fastapi": "serve",
-    "msgspec": "serve",
-    "prometheus_client": "serve",
-    "uvicorn": "serve",
-    "zmq": "serve",
-}
 
 
 class UnknownCommand(MinicacheError):
@@ -91,13 +77,8 @@ def _printable_complaints() -> Iterator[None]:
         yield
     except Exception as error:
         if isinstance(getattr(error, "message", None), str):  # as all errors of Typer's parser have one
-            error.message = printable(error.message)  # type: ignore[attr-defined]
+            error.message = printable(error.message, keep="\n")  # type: ignore[attr-defined]
         raise
-
-
-def printable(text: str) -> str:
-    """The text with all that a terminal would obey as its escape, but for the ends of lines."""
-    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def named_command(app: typer.Typer, name: str) -> Any:
@@ -119,9 +100,8 @@ def load_entry_point(group: str, name: str, ours: Iterable[str], program: str) -
     if name in found:
         app: typer.Typer = found[name].load()
         return app
-    close = get_close_matches(name, [*ours, *found], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"`{program} --help` lists the commands."
-    raise UnknownCommand(f"There is no command {name!r}: {hint}")
+    hint = suggestion(name, [*ours, *found]) or f": `{program} --help` lists the commands."
+    raise UnknownCommand(f"There is no command {name!r}{hint}")
 
 
 app = typer.Typer(
@@ -160,14 +140,14 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         module = (error.name or "").partition(".")[0]
         if module not in EXTRA_OF_MODULE:
             raise
-        _fail(f"This needs the package {module!r}: pip install 'minicache[{EXTRA_OF_MODULE[module]}]'")
+        _fail(package_missing(module))
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)
 
 
 def _fail(sentence: str) -> NoReturn:
-    print(f"minicache: {printable(sentence)}", file=sys.stderr)
+    print("minicache:", printable(sentence, keep="\n"), file=sys.stderr)
     sys.exit(2)
 
 

@@ -1,16 +1,14 @@
 """A GGUF file to a Hugging Face folder: config, weights, tokenizer, chat template."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from minicache.common.progress import Progress, silent
 from minicache.engine.errors import UnsupportedModel
 from minicache.engine.gguf_reader import GGUFFile
-
-Progress = Callable[[str, int, int], None]  # (what is being done, how much of it, of how much)
 
 CONTROL, USER_DEFINED = 3, 4  # GGUF token types that text is never merged across
 
@@ -20,7 +18,7 @@ QWEN2_WORDS = (
 )
 
 
-def convert(gguf_path: Path, folder: Path, progress: Progress | None = None) -> None:
+def convert(gguf_path: Path, folder: Path, progress: Progress = silent) -> None:
     """Write the model in `gguf_path` to the existing empty `folder`, dequantised to float32.
 
     Not atomic: give it a temporary folder and rename that. Raises `BrokenModel` or `UnsupportedModel`.
@@ -36,8 +34,7 @@ def convert(gguf_path: Path, folder: Path, progress: Progress | None = None) -> 
     tensors = {}
     for done, (name, values) in enumerate(source.tensors(), start=1):
         tensors[name] = values
-        if progress:
-            progress("converting", done, source.num_tensors)
+        progress("converting", done, source.num_tensors)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 

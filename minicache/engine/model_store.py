@@ -18,12 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from minicache.common.progress import Progress, silent
 from minicache.engine.errors import PullFailed, UnknownModel
 from minicache.engine.tiny import TINY_FOLDER
 from minicache.text.store import models_folder as models_folder
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, of how much."""
 
 TINY, SMOLLM2 = "tiny", "smollm2"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -85,7 +83,7 @@ def resolve(name: str | Path) -> Path:
     raise UnknownModel(f"unknown model {text!r}: give a model folder, ORG/NAME, or one of {known}")
 
 
-def pull(name: str, progress: Progress | None = None) -> Path:
+def pull(name: str, progress: Progress = silent) -> Path:
     """Fetch a model into the store and return its folder; at once if it is there already.
 
     Raises `PullFailed`, `UnknownModel` or `BrokenModel`. Whatever interrupts it, the store holds the whole model or
@@ -114,7 +112,7 @@ def remove(name: str) -> bool:
     return True
 
 
-def _make(final: Path, fill: Callable[[Path, Progress], None], progress: Progress | None = None) -> Path:
+def _make(final: Path, fill: Callable[[Path, Progress], None], progress: Progress = silent) -> Path:
     """`final`, filled by `fill` in a temporary folder beside it and renamed, unless it exists."""
     if _present(final):
         return final
@@ -126,7 +124,7 @@ def _make(final: Path, fill: Callable[[Path, Progress], None], progress: Progres
             with tempfile.TemporaryDirectory(dir=final.parent, prefix=".pull-") as scratch:
                 folder = Path(scratch) / "model"
                 folder.mkdir()
-                fill(folder, progress or _silent)
+                fill(folder, progress)
                 folder.rename(final)
     except OSError as error:
         raise PullFailed(f"cannot write the model to {final}: {error}; MINICACHE_HOME names another place") from None
@@ -167,7 +165,3 @@ def _existing(text: str) -> Path | None:
     with suppress(OSError, ValueError):  # a text that cannot be a path
         return path if text and path.exists() else None
     return None
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    pass

@@ -6,6 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from minicache.common.packages import package_missing
 from minicache.engine.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -46,10 +47,9 @@ def require_tested_version() -> None:
     try:
         installed = version("triton")
     except PackageNotFoundError:
-        remedy = f"pip install 'triton>={OLDEST[0]}.{OLDEST[1]}', or {OTHERWISE}"
         if platform.system() != "Linux":
-            remedy = f"there is none for {platform.system()}: {OTHERWISE}"
-        raise BackendUnavailable(f"attention triton needs the package triton: {remedy}") from None
+            raise BackendUnavailable(f"Triton does not exist for {platform.system()}: {OTHERWISE}") from None
+        raise BackendUnavailable(f"{package_missing('triton', 'attention triton')}, or {OTHERWISE}") from None
     found = re.match(r"(\d+)\.(\d+)", installed)
     if not found or not OLDEST <= (int(found[1]), int(found[2])) <= NEWEST:
         raise BackendUnavailable(

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from minicache.common.printable import printable
 from minicache.prompts.values import text_of_path
 from minicache.text.origin import Path
 
@@ -96,11 +97,4 @@ class Shown:
 def _one_line(text: str, limit: int) -> str:
     if len(text) > limit:
         text = f"{text[: limit // 2]} […] {text[-limit // 2 :]}"
-    return "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
-    """A control character or a lone surrogate as its escape: neither may reach a terminal."""
-    if character == "\n":
-        return "\\n"
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    return printable(text)

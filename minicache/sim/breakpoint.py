@@ -2,12 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 
+from minicache.common.suggest import nearest, suggestion
 from minicache.core.event_log import TYPES
 from minicache.core.events import Event
 from minicache.sim.errors import BadBreakpoint
-from minicache.sim.toml_table import suggestion
 
 EXAMPLES = {
     "kind": "kind=BlocksEvicted",
@@ -93,7 +92,7 @@ _ALLOWED = {
 def _near(word: str) -> str | None:
     """The type of event that a person may have meant: one with the word in its name, else one that is spelt alike."""
     within = [kind for kind in sorted(TYPES) if word.lower() in kind.lower()]
-    return next(iter(within or get_close_matches(word, list(TYPES), n=1)), None)
+    return next(iter(within), None) or nearest(word, TYPES)
 
 
 def _value(name: str, text: str) -> object:

@@ -8,9 +8,9 @@ counts (what a hit saves, where prefill meets decoding), not for milliseconds: k
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TypeVar
 
+from minicache.common.suggest import not_one_of
 from minicache.core.errors import InvalidArgument
 from minicache.core.step_plan import StepPlan
 
@@ -147,7 +147,5 @@ class CostModel:
 
 def _named(what: str, table: Mapping[str, T], name: str) -> T:
     if name not in table:
-        close = get_close_matches(name, table, n=1)
-        hint = f": did you mean {close[0]!r}?" if close else ""
-        raise InvalidArgument(f"{what} must be one of {', '.join(table)}, not {name!r}{hint}")
+        raise InvalidArgument(f"{what} {not_one_of(name, table)}")
     return table[name]

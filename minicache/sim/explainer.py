@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from minicache.common.suggest import suggestion
 from minicache.core import events as ev
 from minicache.core.events import Event
 from minicache.core.views import EngineView
@@ -18,7 +19,6 @@ from minicache.sim.phrases import listed, plural, short_hash
 from minicache.sim.rules import Rule
 from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.timeline import Timeline
-from minicache.sim.toml_table import suggestion
 from minicache.sim.transcript import Line
 
 TURNING_POINTS = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
 from minicache.core.eviction import strategy_named
 from minicache.core.queue_policy import policy_named
@@ -21,7 +22,6 @@ from minicache.sim.scenario import RequestSpec
 from minicache.sim.scenario_file import MAX_TOKENS
 from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
-from minicache.sim.toml_table import suggestion
 
 
 class Change(Protocol):

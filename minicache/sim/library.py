@@ -6,10 +6,11 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any
 
+from minicache.common.suggest import suggestion
 from minicache.sim.errors import BadScenario, UnknownScenario
 from minicache.sim.scenario import Scenario
 from minicache.sim.scenario_file import SCHEDULER_FIELDS, read_scenario
-from minicache.sim.toml_table import Path, suggestion
+from minicache.sim.toml_table import Path
 
 FOLDER = files("minicache.sim") / "scenarios"
 CACHE_KEYS = ("block_size", "num_blocks", "strategy")

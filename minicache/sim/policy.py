@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
 from minicache.core.eviction import STRATEGIES
 from minicache.core.scheduler_config import SchedulerConfig
 from minicache.sim.errors import BadChange
 from minicache.sim.rerun import scenario_of
 from minicache.sim.scenario import Kind
-from minicache.sim.toml_table import suggestion
 
 if TYPE_CHECKING:
     from minicache.sim.timeline import Timeline

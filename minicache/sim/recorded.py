@@ -1,10 +1,10 @@
 """Recorded runs: event logs on disk, from the simulator or from an engine."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from minicache.common.files import atomic_write
 from minicache.core.event_log import BadLog, LogWriter
 from minicache.sim.timeline import Timeline
 
@@ -50,14 +50,10 @@ def write_recorded(timeline: Timeline, path: Path) -> None:
     """Write the log of a run. The file is there when it is complete, and not before. Raises `BadLog`."""
     if timeline.rebases:
         raise BadLog("this run changed its pool on the way, which no log can tell: it cannot be written")
-    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with part.open("w", encoding="utf-8") as out:
+        with atomic_write(path) as out:
             writer = LogWriter(out, json.loads(json.dumps(timeline.settings)))
             for event in timeline.events:
                 writer(event)
-        part.replace(path)
     except OSError as error:
         raise BadLog(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)

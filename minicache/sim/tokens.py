@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import takewhile
 from weakref import WeakKeyDictionary
 
+from minicache.common.printable import printable
 from minicache.core.request import Request
 
 FIRST_SEGMENT_TOKEN = 256
@@ -164,24 +165,20 @@ class EngineTokenWords(TokenWords):
     def one(self, token: int, behind: Sequence[int] = ()) -> str:
         text = self.decode([token]) if self.decode else ""
         whole = text and "\N{REPLACEMENT CHARACTER}" not in text  # a token may be a part of a character
-        return f'"{_on_a_line(text)}"' if whole else f"#{token}"
+        return f'"{printable(text)}"' if whole else f"#{token}"
 
     def run(self, tokens: Sequence[int], limit: int = 40) -> str:
         if not len(tokens):
             return "nothing"
         if self.decode is None:
             return f"#{tokens[0]}" if len(tokens) == 1 else f"#{tokens[0]} … #{tokens[-1]}"
-        text = _on_a_line(self.decode(list(tokens[: limit + 1])))  # a token is a character or more, as a rule
+        text = printable(self.decode(list(tokens[: limit + 1])))  # a token is a character or more, as a rule
         cut = len(text) > limit or len(tokens) > limit + 1
         return f'"{text[: limit - 1] if len(text) > limit else text}{"…" if cut else ""}"'
 
 
 def _length(stretch: tuple[str, int, int]) -> int:
     return stretch[2] - stretch[1] + 1
-
-
-def _on_a_line(text: str) -> str:
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 SIMULATED = TokenWords()

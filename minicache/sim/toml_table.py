@@ -8,9 +8,9 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from minicache.common.suggest import not_one_of, suggestion
 from minicache.sim.errors import BadScenario
 
 Path = tuple[str | int, ...]  # ("request", 2, "prompt", 0, "text")
@@ -167,7 +167,7 @@ class Table:
     def choice(self, key: str, options: Iterable[str], default: str | None = None) -> str:
         value, options = self.text(key, default), list(options)
         if value not in options:
-            self.fail(key, f"must be one of {', '.join(options)}, not {value!r}{suggestion(value, options)}")
+            self.fail(key, not_one_of(value, options))
         return value
 
     def table(self, key: str) -> "Table":
@@ -195,12 +195,6 @@ class Table:
         for key in self.data:
             if key not in self._asked:
                 self.fail(key, f"there is no such key{suggestion(key, self._asked) or ': ' + _listed(self._asked)}")
-
-
-def suggestion(word: str, options: Iterable[str]) -> str:
-    """`: did you mean 'x'?`, or nothing if no option is near."""
-    close = get_close_matches(word, list(options), n=1)
-    return f": did you mean {close[0]!r}?" if close else ""
 
 
 def _listed(options: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from textwrap import shorten
 
+from minicache.common.packages import package_missing
 from minicache.core.errors import MinicacheError
 from minicache.text.errors import TemplateFailed, TokenizerFailed
 from minicache.text.store import models_folder
@@ -70,7 +71,7 @@ def _from_hub(name: str, needed: str) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise TokenizerFailed(
-            f"{name} has to come from the hub, and huggingface_hub is missing: run `pip install 'minicache[prompts]'`"
+            package_missing("huggingface_hub", f"fetching {name} from the Hugging Face hub")
         ) from None
     try:
         return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES)))

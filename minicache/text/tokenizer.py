@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, overload
 
+from minicache.common.packages import package_missing
 from minicache.text.errors import TokenizerFailed
 
 _JOINED = re.compile(r"\S*")
@@ -187,7 +188,7 @@ class HubTokenizer:
         try:
             from tokenizers import Tokenizer as Backend
         except ImportError:
-            raise TokenizerFailed("tokenizers is missing: run `pip install 'minicache[prompts]'`") from None
+            raise TokenizerFailed(package_missing("tokenizers", f"the tokenizer {path}")) from None
         if not path.is_file():
             raise TokenizerFailed(f"{path} does not exist: a model folder needs its tokenizer there")
         try:

@@ -13,7 +13,7 @@ from minicache.bench.replay import Replay
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from tests.bench.models import write_hub_model
 
-torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
+torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 SHORT = Settings("tiny", requests=3)
 NAMES = [breaker.name for breaker in BREAKERS]
 

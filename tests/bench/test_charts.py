@@ -7,7 +7,7 @@ import pytest
 from minicache.bench.charts import Panel, draw, figure_of, require_writable, write_svg
 from minicache.core.errors import InvalidArgument
 
-pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache[plots]'")
+pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache-llm[plots]'")
 PANELS = [
     Panel("hit rate, %", ["at the <top>", "at the end"], {"hash": [3.9, 88.6], "radix": [4.4, 89.1]}, 100.0),
     Panel("TTFT, ms", ["cold", "warm", "none"], {"hash": [1289.4, 21.0, 0.0], "radix": [367.0, 15.5, 1.0]}),

@@ -16,7 +16,7 @@ from minicache.cli import main as cli
 from minicache.core.errors import InvalidArgument
 from tests.bench.models import write_hub_model
 
-torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
+torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 SHORT = Settings("tiny", system_tokens=400, rounds=2, max_tokens=4)
 
 

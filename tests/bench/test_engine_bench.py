@@ -26,7 +26,7 @@ from minicache.bench.engine_result import (
 from minicache.cli import main as cli
 from minicache.core.errors import InvalidArgument
 
-torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
+torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 
 
 @pytest.fixture(scope="module")

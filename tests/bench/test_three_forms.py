@@ -11,9 +11,10 @@ from minicache.bench.three_forms import FORMS, ID_AT_END, ID_AT_START, STABLE, S
 from minicache.bench.three_forms_report import print_report
 from minicache.bench.three_forms_result import Answer
 from minicache.cli import main as cli
+from minicache.common.packages import package_missing
 from minicache.core.errors import InvalidArgument
 
-torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
+torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 QUICK = Settings(model="tiny", prompt_tokens=299, rounds=3, max_tokens=4)
 
 
@@ -129,11 +130,11 @@ def test_wrong_input_exits_with_2_and_prints_no_result(arguments, capsys):
 def test_without_torch_nothing_is_printed_but_the_remedy(monkeypatch, capsys):
     monkeypatch.setattr("minicache.cli.console.find_spec", lambda name: None)
     assert call("demo", "--model", "tiny") == 2
-    assert capsys.readouterr() == ("", "minicache: This needs the package 'torch': pip install 'minicache[engine]'\n")
+    assert capsys.readouterr() == ("", f"minicache: {package_missing('torch')}\n")
 
 
 def test_an_unknown_cache():
-    with pytest.raises(InvalidArgument, match="cache must be hash or radix, not 'lru'"):
+    with pytest.raises(InvalidArgument, match="cache must be one of hash, radix, not 'lru'"):
         Settings(model="tiny", caches=("lru",))
 
 

@@ -17,7 +17,7 @@ from minicache.cli import main as cli
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from tests.bench.models import write_hub_model
 
-torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
+torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 SHORT = Settings("tiny", timed_requests=1, max_tokens=1, variations=({"same_second": 0.3}, {"turn_tokens": 960}))
 
 

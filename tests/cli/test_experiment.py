@@ -10,7 +10,7 @@ from minicache.bench import timestamp
 from minicache.cli import main as cli
 from minicache.engine.tiny import write_tiny
 
-pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache[engine]'")
+pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 QUICK = {
     "three-forms": ["--cache", "radix", "--quick"],
     "timestamp": ["--cache", "radix"],
@@ -27,7 +27,7 @@ def call(*args):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_one_object_and_a_picture(name, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache[plots]'")
+    pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache-llm[plots]'")
     settings = partial(timestamp.Settings, timed_requests=1, variations=())
     monkeypatch.setattr(timestamp, "Settings", settings)
     svg = tmp_path / "figure.svg"
@@ -138,5 +138,5 @@ def test_without_matplotlib_nothing_is_run(monkeypatch, capsys):
     assert call("experiment", "timestamp", "--model", "tiny", "--svg", "figure.svg") == 2
     assert capsys.readouterr() == (
         "",
-        "minicache: This needs the package 'matplotlib': pip install 'minicache[plots]'\n",
+        "minicache: This needs the package 'matplotlib': pip install 'minicache-llm[plots]'\n",
     )

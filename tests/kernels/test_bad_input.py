@@ -100,7 +100,10 @@ def test_a_triton_that_is_not_tested(monkeypatch: pytest.MonkeyPatch, installed:
 
 @pytest.mark.parametrize(
     ("system", "remedy"),
-    [("Linux", "needs the package triton: pip install"), ("Darwin", "there is none for Darwin: use attention='torch'")],
+    [
+        ("Linux", "needs the package 'triton': pip install"),
+        ("Darwin", "Triton does not exist for Darwin: use attention='torch'"),
+    ],
 )
 def test_no_triton(monkeypatch: pytest.MonkeyPatch, system: str, remedy: str) -> None:
     def version(package: str) -> str:

@@ -93,7 +93,9 @@ def _template(folder: Path) -> ChatTemplate:
 @pytest.mark.npm
 @given(chat=CHATS)
 def test_qwen3_equals_transformers(qwen3, chat):
-    transformers = pytest.importorskip("transformers", reason="transformers is the oracle: minicache[engine]")
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is the oracle: pip install 'minicache-llm[engine]'"
+    )
     utils = transformers.utils.chat_template_utils
     conversation, tools, kwargs = chat
     try:

@@ -24,7 +24,9 @@ WITH_PARTS = """{{ bos_token }}{% for m in messages %}{{ m.role }}:
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory):
-    transformers = pytest.importorskip("transformers", reason="transformers is the oracle: minicache[engine]")
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is the oracle: pip install 'minicache-llm[engine]'"
+    )
     folder = write_hub_folder(tmp_path_factory.mktemp("hub"))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **SPECIAL)
 

@@ -59,7 +59,7 @@ RICH_MESSAGE = st.fixed_dictionaries(
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory):
     transformers = pytest.importorskip(
-        "transformers", reason="transformers is the oracle: pip install 'minicache[engine]'"
+        "transformers", reason="transformers is the oracle: pip install 'minicache-llm[engine]'"
     )
     folder = write_hub_folder(tmp_path_factory.mktemp("hub"))
     return transformers.PreTrainedTokenizerFast(
@@ -99,7 +99,7 @@ def test_tools_reasoning_and_json_equal_transformers(oracle, messages, tools, pr
 
 def test_the_template_of_a_folder_and_its_tokens_equal_transformers(tmp_path):
     transformers = pytest.importorskip(
-        "transformers", reason="transformers is the oracle: pip install 'minicache[engine]'"
+        "transformers", reason="transformers is the oracle: pip install 'minicache-llm[engine]'"
     )
     write_hub_folder(tmp_path)
     oracle = transformers.PreTrainedTokenizerFast.from_pretrained(str(tmp_path))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.screen import Screen
 
+from minicache.common.packages import package_missing
 from minicache.core.errors import MinicacheError
 
 if TYPE_CHECKING:
@@ -70,5 +71,5 @@ class Engines(Screen[None]):
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"A live engine needs the package {error.name!r}: pip install 'minicache[engine]'"
+        return package_missing(error.name or "torch", "A live engine", extra="engine")
     return str(error)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 import triton
 
+from minicache.common.progress import Progress, silent
 from minicache.engine.batch import Batch
 from minicache.engine.errors import BackendUnavailable
 from minicache.engine.kernels.layout import Layout
@@ -55,7 +56,7 @@ class KernelBench:
         return asdict(self)
 
 
-def run(report: Callable[[str, int, int], None] = lambda *_: None) -> KernelBench:
+def run(report: Progress = silent) -> KernelBench:
     """Measure. Raises `BackendUnavailable` without a GPU: interpreted kernels have no speed worth knowing."""
     if not torch.cuda.is_available():
         raise BackendUnavailable(

@@ -8,13 +8,15 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from minicache.common.progress import Progress, silent
 
 KERNELS = ("store_kv", "paged_attention prompt", "paged_attention decode", "paged_decode", "merge_splits")
 DTYPES = ("float16", "bfloat16")
@@ -102,9 +104,7 @@ def programs(
     return [Program(*each) for each in product(targets, dtypes, head_sizes, kernels)]
 
 
-def compile_all(
-    wanted: list[Program], *, with_code: bool = False, report: Callable[[str, int, int], None] = lambda *_: None
-) -> list[Compiled]:
+def compile_all(wanted: list[Program], *, with_code: bool = False, report: Progress = silent) -> list[Compiled]:
     """Compile in a process for each processor; results in the order of `wanted`. Needs triton, but no GPU."""
     workers = min(len(os.sched_getaffinity(0)), len(wanted))
     found: dict[Program, Compiled] = {}
