@@ -32,6 +32,7 @@ ALWAYS = (
     ev.NodesEvicted,
     ev.NodeSplit,
     ev.CacheReset,
+    ev.PoolReplaced,
     ev.DuplicatesFreed,
 )
 CONFIRMS = (  # by any of these the request's lookup turns out to count

@@ -1,6 +1,6 @@
-"""Event logs: JSON Lines, one event a line, behind a header line.
+"""Event logs: JSON Lines, a header line and then one event a line.
 
-    {"minicache_events": 1, "block_size": 16, "num_blocks": 64, ...}
+    {"minicache_events": 2, "block_size": 16, "num_blocks": 64, ...}
     {"type": "StepStarted", "seq": 0, "step": 1, "time": 0.0}
 
 Bytes are written in hex, namespaces as objects. A log read back gives equal events, so views rebuilt from it are equal
@@ -18,7 +18,7 @@ from minicache.core.event_fields import read_fields
 from minicache.core.events import Event
 from minicache.core.request import Namespace
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: PoolReplaced
 TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__subclasses__()}
 _STAMPS = ("seq", "step", "time")
 
@@ -50,7 +50,7 @@ def from_json(record: Mapping[str, Any]) -> Event:
     """The event that `to_json` wrote, stamps included; raises `BadLog`."""
     name = record.get("type")
     if not isinstance(name, str) or name not in TYPES:
-        raise BadLog(f"not an event of schema {SCHEMA_VERSION}: there is no type {name!r}")
+        raise BadLog(f"not an event of schema {SCHEMA_VERSION}: {name!r} is not an event type")
     kind = TYPES[name]
     try:
         values = read_fields(kind, record)
@@ -82,8 +82,13 @@ def read_log(lines: Iterable[str]) -> tuple[dict[str, Any], Iterator[Event]]:
     numbered = enumerate(lines, start=1)
     header = _parse(*next(numbered, (1, "")))
     version = header.pop("minicache_events", None)
+    if version is None:
+        raise BadLog("line 1: this is not an event log: the header has no key 'minicache_events'")
     if version != SCHEMA_VERSION:
-        raise BadLog(f"line 1: this is no event log of schema {SCHEMA_VERSION} (found {version!r}): record it again")
+        raise BadLog(
+            f"line 1: this log was written in schema {version!r} and can be read only in schema {SCHEMA_VERSION}: "
+            "record the run again"
+        )
     return header, (_event(number, line) for number, line in numbered if line.strip())
 
 

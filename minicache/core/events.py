@@ -1,7 +1,8 @@
 """The event types: one event for each change of cache or scheduler state.
 
-Caches and the scheduler emit events; views, transcripts, metrics and logs consume them. An event holds everything that
-a consumer needs to apply the change: `views.py` rebuilds the whole state from this stream alone.
+Caches and the scheduler emit events, and the simulator emits `PoolReplaced`; views, transcripts, metrics and logs
+consume them. An event holds everything that a consumer needs to apply the change: `views.py` rebuilds the whole state
+from this stream alone.
 
 `request` is a request's id, `blocks` are block ids, `node` is a radix node's id (0 is the root), `hashes` are digests,
 and `tick` is the radix tree's counter of calls (recency is never a clock). Lengths are in tokens.
@@ -232,6 +233,15 @@ class CacheReset(Event):
     """No block is findable any more. `free` is the free queue afterwards."""
 
     free: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolReplaced(Event):
+    """An empty cache over a new pool took the place of the old one, with all that was in it: `num_blocks` blocks, the
+    null block included, of `block_size` tokens. No request runs when it happens, and no step is in flight."""
+
+    num_blocks: int
+    block_size: int
 
 
 # The radix tree

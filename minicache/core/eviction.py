@@ -6,14 +6,21 @@ that of its free queue.)
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from minicache.core.errors import InvalidArgument
 
-if TYPE_CHECKING:
-    from minicache.core.radix_tree import Node
 
-Strategy = Callable[["Node"], tuple[int, ...]]
+class Evictable(Protocol):
+    """What a strategy knows of a leaf: see `radix_tree.Node`."""
+
+    created: int
+    last_access: int
+    hit_count: int
+    priority: int
+
+
+Strategy = Callable[[Evictable], tuple[int, ...]]
 
 SLRU_THRESHOLD = 2  # a node with this many hits or more belongs to the protected segment
 

@@ -1,13 +1,12 @@
 """What a cache has seen lately: who sent which tokens, what was computed, what was evicted when.
 
-`History` is a sink with a bounded memory. At each lookup that ends with `no_entry` it finds the reason at once, while
-everything is as the lookup saw it; `explain.py` puts the reason into words.
+`History` follows a view, with a bounded memory. At each lookup that ends with `no_entry` it finds the reason at once,
+while everything is as the lookup saw it; `explain.py` puts the reason into words.
 """
-# ruff: noqa: N802 - a handler carries the name of its event type
+# ruff: noqa: N802 - a handler is named after its event type
 
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
@@ -17,7 +16,7 @@ from minicache.core.losses import Loss, Losses
 from minicache.core.prefix_cache import MatchEnd
 from minicache.core.request import Namespace
 from minicache.core.runs import common_prefix
-from minicache.core.views import CacheView
+from minicache.core.views import EngineView, Follower
 
 Cause = Literal["difference", "evicted", "not_computed", "not_published", "unknown"]
 
@@ -47,55 +46,49 @@ class Known:
     diagnosis: Diagnosis | None = None
 
 
-class History(CacheView):
+class History(Follower):
     """Remembers the last `max_requests` requests, and a thousand lost blocks for each of them.
 
-    `num_blocks` and `block_size` are the cache's. It must listen from the first event on, or be given what one that
-    did remembers: `known`, the view's own fields, `losses` and, by `put_back`, the digests.
+    It must follow from the first event on. `block_size` is the pool's at the latest lookup.
     """
 
-    def __init__(self, num_blocks: int, block_size: int, max_requests: int = 256, losses: Losses | None = None) -> None:
-        super().__init__(num_blocks, block_size)
+    def __init__(self, max_requests: int = 256, losses: Losses | None = None) -> None:
         self.max_requests = max_requests
+        self.block_size = 1
         self.known: OrderedDict[str, Known] = OrderedDict()
         self.losses = losses if losses is not None else Losses(1000 * max_requests)
         # A block is remembered by a digest of its namespace and of all tokens up to its end, whoever computed it.
         self.digests: dict[int, bytes] = {}  # findable block -> digest
         self._findable: Counter[bytes] = Counter()
 
-    def put_back(self, digests: Mapping[int, bytes]) -> None:
-        """Take the digests of the blocks that can be found from a history that stood here."""
-        self.digests = dict(digests)
-        self._findable = Counter(self.digests.values())
-
     # Requests
 
-    def on_RequestArrived(self, event: ev.RequestArrived) -> None:
+    def on_RequestArrived(self, event: ev.RequestArrived, view: EngineView) -> None:
         self.known[event.request] = Known(array("Q", event.tokens), event.namespace)
         self.known.move_to_end(event.request)
         while len(self.known) > self.max_requests:
             self.known.popitem(last=False)
 
-    def on_TokensSampled(self, event: ev.TokensSampled) -> None:
+    def on_TokensSampled(self, event: ev.TokensSampled, view: EngineView) -> None:
         if known := self.known.get(event.request):
             known.tokens.extend(event.tokens)
 
-    def on_RequestAdmitted(self, event: ev.RequestAdmitted) -> None:
+    def on_RequestAdmitted(self, event: ev.RequestAdmitted, view: EngineView) -> None:
         if known := self.known.get(event.request):
             known.num_computed, known.admitted = event.num_cached_tokens, True
 
-    def on_TokensComputed(self, event: ev.TokensComputed) -> None:
+    def on_TokensComputed(self, event: ev.TokensComputed, view: EngineView) -> None:
         if known := self.known.get(event.request):
             known.num_computed = event.start + event.num_tokens
 
-    def on_RequestPreempted(self, event: ev.RequestPreempted) -> None:
+    def on_RequestPreempted(self, event: ev.RequestPreempted, view: EngineView) -> None:
         if known := self.known.get(event.request):
             known.num_computed = 0
 
-    def on_RequestFinished(self, event: ev.RequestFinished) -> None:
+    def on_RequestFinished(self, event: ev.RequestFinished, view: EngineView) -> None:
         self._end(event.request)
 
-    def on_RequestAborted(self, event: ev.RequestAborted) -> None:
+    def on_RequestAborted(self, event: ev.RequestAborted, view: EngineView) -> None:
         self._end(event.request)
 
     def _end(self, request: str) -> None:
@@ -104,42 +97,45 @@ class History(CacheView):
 
     # Blocks
 
-    def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
-        super().on_BlocksPublished(event)
-        digest = self._parent_digest(event)
+    def on_BlocksPublished(self, event: ev.BlocksPublished, view: EngineView) -> None:
+        digest, size = self._parent_digest(event, view), view.block_size
         tokens = array("Q", event.tokens)
         for index, block in enumerate(event.blocks):
-            digest = _next(digest, tokens[index * self.block_size : (index + 1) * self.block_size])
+            digest = _next(digest, tokens[index * size : (index + 1) * size])
             self.digests[block] = digest
             self._findable[digest] += 1
             self.losses.forget(digest)
 
-    def _parent_digest(self, event: ev.BlocksPublished) -> bytes:
-        """The digest of what stands before the published blocks: in the tree above the new leaf, or in the table.
+    def _parent_digest(self, event: ev.BlocksPublished, view: EngineView) -> bytes:
+        """The digest of the block before the published ones: in the tree above the new leaf, or in the table.
 
         In a radix cache the table may still name the request's own duplicates there: it is rewritten afterwards.
         """
         if event.parent_node:
-            return self.digests[self.nodes[event.parent_node].blocks[-1]]
-        table = self.tables[event.request]
+            return self.digests[view.nodes[event.parent_node].blocks[-1]]
+        table = view.tables[event.request]
         first = table.index(event.blocks[0])
         return self.digests[table[first - 1]] if first else _root(event.namespace)
 
-    def on_BlocksEvicted(self, event: ev.BlocksEvicted) -> None:
-        super().on_BlocksEvicted(event)
+    def on_BlocksEvicted(self, event: ev.BlocksEvicted, view: EngineView) -> None:
         self._lose(event.blocks, Loss(event.step, event.request, _evicted_why(event.request)))
 
-    def on_NodesEvicted(self, event: ev.NodesEvicted) -> None:
-        super().on_NodesEvicted(event)
+    def on_NodesEvicted(self, event: ev.NodesEvicted, view: EngineView) -> None:
         self._lose(event.blocks, Loss(event.step, event.request, _evicted_why(event.request)))
 
-    def on_BlocksUnpublished(self, event: ev.BlocksUnpublished) -> None:
-        super().on_BlocksUnpublished(event)
+    def on_BlocksUnpublished(self, event: ev.BlocksUnpublished, view: EngineView) -> None:
         self._lose(event.blocks, Loss(event.step, None, "it was given up before it was computed"))
 
-    def on_CacheReset(self, event: ev.CacheReset) -> None:
-        super().on_CacheReset(event)
+    def on_CacheReset(self, event: ev.CacheReset, view: EngineView) -> None:
         self._lose(tuple(self.digests), Loss(event.step, None, "the cache was reset"))
+
+    def on_PoolReplaced(self, event: ev.PoolReplaced, view: EngineView) -> None:
+        """Nothing of the old pool is missed in the new one."""
+        self.digests.clear()
+        self._findable.clear()
+        self.losses.clear()
+        for known in self.known.values():
+            known.num_computed = 0
 
     def _lose(self, blocks: tuple[int, ...], loss: Loss) -> None:
         for block in blocks:
@@ -151,8 +147,8 @@ class History(CacheView):
 
     # Why
 
-    def on_PrefixMatched(self, event: ev.PrefixMatched) -> None:
-        super().on_PrefixMatched(event)
+    def on_PrefixMatched(self, event: ev.PrefixMatched, view: EngineView) -> None:
+        self.block_size = view.block_size
         if known := self.known.get(event.request):
             known.match = (event.num_tokens, event.end)
             known.diagnosis = self._diagnose(event.request, known) if event.end == "no_entry" else None

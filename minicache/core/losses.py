@@ -33,3 +33,7 @@ class Losses:
     def forget(self, digest: bytes) -> None:
         """It can be found again."""
         self._lost.pop(digest, None)
+
+    def clear(self) -> None:
+        """Forget all losses."""
+        self._lost.clear()

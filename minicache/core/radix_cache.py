@@ -24,6 +24,7 @@ from minicache.core.events import (
     PathInserted,
     PrefixMatched,
 )
+from minicache.core.eviction import strategy_named
 from minicache.core.paged_cache import Holder, PagedCache
 from minicache.core.prefix_cache import CacheSnapshot, Match, NodeSnapshot
 from minicache.core.radix_tree import Insertion, Node, RadixTree, Split
@@ -54,6 +55,10 @@ class RadixCache(PagedCache):
         self.tree = tree if tree is not None else RadixTree(block_size, strategy)
         if self.tree.block_size != block_size:
             raise InvalidArgument(f"block_size is {block_size}, but the tree has blocks of {self.tree.block_size}")
+
+    def set_strategy(self, strategy: str) -> None:
+        """Evict in another order from now on; raises `InvalidArgument` for a name that `eviction.py` does not have."""
+        self.tree.eviction_key = strategy_named(strategy)
 
     @property
     def num_free(self) -> int:

@@ -21,7 +21,6 @@ from minicache.core.events import (
     RequestAborted,
     RequestArrived,
     RequestFinished,
-    RequestPreempted,
     RequestRejected,
     StepFinished,
     StepStarted,
@@ -31,6 +30,7 @@ from minicache.core.events import (
 from minicache.core.hit_rate import LastPrefillHitRate, RecentHitRate
 from minicache.core.prefix_cache import PrefixCache
 from minicache.core.queue_policy import policy_named
+from minicache.core.queues import Queues
 from minicache.core.request import Request, RequestStatus, token_array
 from minicache.core.scheduler_config import SchedulerConfig
 from minicache.core.step_plan import ScheduledRequest, StepPlan, StepPlanner
@@ -48,7 +48,7 @@ class SchedulerSnapshot:
     lengths: dict[str, tuple[int, int, int]]
 
 
-class Scheduler:
+class Scheduler(Queues):
     """Schedules requests over one cache, as vLLM or as SGLang does, depending on `config`.
 
     Not thread-safe. A step is in flight from `schedule()` to `update()`, or to an error inside `undo_on_error`; until
@@ -58,21 +58,14 @@ class Scheduler:
     def __init__(
         self, cache: PrefixCache, config: SchedulerConfig | None = None, *, events: EventStream | None = None
     ) -> None:
-        self.cache = cache
-        self.config = config if config is not None else SchedulerConfig()
-        self.config.require_possible_with(cache)
-        self.events = events if events is not None else EventStream()
-        self.waiting: list[Request] = []
-        self.running: list[Request] = []
-        self.step = 0
+        super().__init__(
+            cache, config if config is not None else SchedulerConfig(), events if events is not None else EventStream()
+        )
         self.recent_hit_rate = RecentHitRate()
         self.last_prefill_hit_rate = LastPrefillHitRate()
-        self.new_token_ratio = self.config.new_token_ratio
-        self.order = policy_named(self.config.queue_policy, cache)
         self._requests: dict[str, Request] = {}  # every request that is not finished or aborted
         self._aborting: list[Request] = []  # aborted while a step is in flight; released at its end
         self._in_flight: StepPlan | None = None
-        self.prefill_end: dict[str, int] = {}  # request -> its length at admission; tokens after it are decoded
 
     @property
     def has_unfinished(self) -> bool:
@@ -86,13 +79,7 @@ class Scheduler:
         for a request that could not run even alone; then nothing has changed."""
         if request.id in self._requests or request.status is not RequestStatus.WAITING:
             raise InvalidArgument(f"request {request.id!r} was added before: make a new Request with its own id")
-        needed = -(-(request.num_prompt_tokens + request.max_tokens - 1) // self.cache.block_size)
-        if needed > self.cache.capacity:
-            reason = (
-                f"request {request.id!r} needs {needed} blocks of {self.cache.block_size} tokens "
-                f"({request.num_prompt_tokens} prompt tokens, max_tokens {request.max_tokens}) and the pool has "
-                f"{self.cache.capacity}: raise num_blocks, or shorten the prompt or max_tokens"
-            )
+        if reason := _too_long_for(self.cache, request):
             if self.events:
                 self.events.emit(RequestRejected(request.id, reason))
             raise RequestTooLong(reason)
@@ -154,9 +141,43 @@ class Scheduler:
             self.preempt_all()
         if not self.cache.reset():
             return False
+        self._forget_hit_rates()
+        return True
+
+    def _forget_hit_rates(self) -> None:
         self.recent_hit_rate.observe(0, 0, 0, reset=True)
         self.last_prefill_hit_rate = LastPrefillHitRate()
-        return True
+
+    # Other settings, another cache
+
+    def reconfigure(self, config: SchedulerConfig) -> None:
+        """Go on with other settings from the next step on. A queue policy that stays keeps what it has counted, and a
+        `new_token_ratio` that stays goes on from where it is. Raises `InvalidArgument` for settings that the cache
+        cannot do; nothing changes then."""
+        self._require_at_rest()
+        config.require_possible_with(self.cache)
+        before, self.config = self.config, config
+        if config.queue_policy != before.queue_policy:
+            self.order = policy_named(config.queue_policy, self.cache)
+        if config.new_token_ratio != before.new_token_ratio:
+            self.new_token_ratio = config.new_token_ratio
+
+    def replace_cache(self, cache: PrefixCache) -> None:
+        """Go on over another cache, in which no request holds blocks yet. Running requests are preempted first, and the
+        hit rates begin again.
+
+        Raises `InvalidArgument` for a cache that cannot do what the settings ask, and `RequestTooLong` if a request of
+        this scheduler could not even run alone in it; nothing changes then.
+        """
+        self._require_at_rest()
+        self.config.require_possible_with(cache)
+        for request in self._requests.values():
+            if reason := _too_long_for(cache, request):
+                raise RequestTooLong(reason)
+        self.preempt_all()
+        self.cache = cache
+        self.order = policy_named(self.config.queue_policy, cache)
+        self._forget_hit_rates()
 
     def _live(self, request_id: str) -> Request:
         try:
@@ -232,11 +253,6 @@ class Scheduler:
         if self.config.publish_at == "compute" and self.publishes(request, item.start):
             self.cache.publish(request, end)
 
-    def publishes(self, request: Request, start: int) -> bool:
-        """Whether the request's tokens from position `start` on are published now: always during prefill, and during
-        decode if `publish_outputs` is `as_filled`. Pure."""
-        return start < self.prefill_end[request.id] or self.config.publish_outputs == "as_filled"
-
     def _sample(self, request: Request, token: int) -> str | None:
         """Append the token. Returns the reason to finish, or `None`."""
         request.append(token)
@@ -270,21 +286,6 @@ class Scheduler:
             self._release_aborted()
             raise
 
-    def _preempt(self, request: Request, why: str, front: bool) -> None:
-        """Release a running request's blocks and put it back into the queue, at the front or at the back. When it is
-        admitted again, it computes the tokens that it cannot hit. `why` is the reason, as a clause."""
-        self.running.remove(request)
-        request.status = RequestStatus.PREEMPTED
-        request.num_preemptions += 1
-        if front:
-            self.waiting.insert(0, request)
-        else:
-            self.waiting.append(request)
-        if self.events:
-            self.events.emit(RequestPreempted(request.id, front, why))
-        self.cache.release(request)
-        request.num_computed_tokens = 0
-
     def _require_at_rest(self) -> None:
         if self._in_flight is not None:
             raise InvalidArgument(f"step {self._in_flight.step} is in flight: call update() with its plan first")
@@ -303,3 +304,15 @@ class Scheduler:
                 for id, request in self._requests.items()
             },
         )
+
+
+def _too_long_for(cache: PrefixCache, request: Request) -> str | None:
+    """The reason why a request could not even run alone in this cache; None if it could."""
+    needed = -(-(request.num_prompt_tokens + request.max_tokens - 1) // cache.block_size)
+    if needed <= cache.capacity:
+        return None
+    return (
+        f"request {request.id!r} needs {needed} blocks of {cache.block_size} tokens "
+        f"({request.num_prompt_tokens} prompt tokens, max_tokens {request.max_tokens}) and the pool has "
+        f"{cache.capacity}: raise num_blocks, or shorten the prompt or max_tokens"
+    )

@@ -5,15 +5,12 @@ the queue fits. Sources as for `scheduler.py`.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from minicache.core.events import AdmissionFailed, QueueReordered, RequestAdmitted
 from minicache.core.hit_rate import AdmissionStats
 from minicache.core.prefix_cache import Match
+from minicache.core.queues import Queues
 from minicache.core.request import Request, RequestStatus
-
-if TYPE_CHECKING:
-    from minicache.core.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +54,11 @@ class StepPlan:
 class StepPlanner:
     """One call of `Scheduler.schedule()`: the plan as it grows, and the budget that is left."""
 
-    def __init__(self, scheduler: "Scheduler") -> None:
-        self.scheduler = scheduler
-        self.config = scheduler.config
-        self.cache = scheduler.cache
-        self.events = scheduler.events
+    def __init__(self, queues: Queues) -> None:
+        self.queues = queues
+        self.config = queues.config
+        self.cache = queues.cache
+        self.events = queues.events
         self.budget = self.config.max_num_batched_tokens
         self.items: dict[str, ScheduledRequest] = {}
         self.admitted = AdmissionStats()
@@ -70,12 +67,12 @@ class StepPlanner:
 
     def plan(self) -> StepPlan:
         self._continue_running()
-        if not self.num_preempted:  # who was preempted has shown that there is no room
+        if not self.num_preempted:  # a preemption has shown that there is no room
             self._admit_waiting()
         items = tuple(self.items.values())
         if not self.num_preempted and any(item.start >= item.request.num_prompt_tokens for item in items):
-            self.scheduler.new_token_ratio = self.config.next_ratio(self.scheduler.new_token_ratio)
-        return StepPlan(self.scheduler.step, items, self.admitted, self._num_prefilled(), tuple(self.newcomers))
+            self.queues.new_token_ratio = self.config.next_ratio(self.queues.new_token_ratio)
+        return StepPlan(self.queues.step, items, self.admitted, self._num_prefilled(), tuple(self.newcomers))
 
     def _num_prefilled(self) -> int:
         """Prompt tokens that this step computes, other than for requests that were preempted."""
@@ -93,7 +90,7 @@ class StepPlanner:
     # Running requests
 
     def _continue_running(self) -> None:
-        for request in list(self.scheduler.running):
+        for request in list(self.queues.running):
             if not self.budget:
                 break
             if request.status is not RequestStatus.RUNNING:
@@ -107,14 +104,14 @@ class StepPlanner:
     def _make_room(self, request: Request, count: int) -> bool:
         """Allocate, preempting others until it fits; `False` if the request itself had to go."""
         while not self.cache.allocate(request, None, count):
-            victim = self.config.choose_victim(self.scheduler.running)
+            victim = self.config.choose_victim(self.queues.running)
             planned = self.items.pop(victim.id, None)
             if planned is not None:
                 self.budget += planned.num_tokens
             why = f"{request.id} needed a block and none was free"
-            self.scheduler._preempt(victim, why, front=self.config.preempted_to == "front")
+            self.queues._preempt(victim, why, front=self.config.preempted_to == "front")
             self.num_preempted += 1
-            self.scheduler.new_token_ratio = self.config.ratio_after_preemption(self.scheduler.running)
+            self.queues.new_token_ratio = self.config.ratio_after_preemption(self.queues.running)
             if victim is request:
                 return False
         return True
@@ -122,16 +119,16 @@ class StepPlanner:
     # Waiting requests
 
     def _admit_waiting(self) -> None:
-        waiting = self.scheduler.waiting
+        waiting = self.queues.waiting
         if not waiting:
             return
         before = list(waiting)
-        self.scheduler.order(waiting, self.cache)
+        self.queues.order(waiting, self.cache)
         if self.events and waiting != before:
             self.events.emit(QueueReordered(tuple(request.id for request in waiting)))
-        while waiting and self.budget and len(self.scheduler.running) < self.config.max_num_seqs:
+        while waiting and self.budget and len(self.queues.running) < self.config.max_num_seqs:
             if not self._admit(waiting[0]):
-                break  # nobody overtakes the head of the queue
+                break  # no request overtakes the head of the queue
 
     def _admit(self, request: Request) -> bool:
         match = self.cache.lookup(request)
@@ -147,9 +144,9 @@ class StepPlanner:
         if not resumed:
             self.newcomers.append(request)
             request.num_cached_tokens, request.match_end = match.num_tokens, match.end
-        self.scheduler.waiting.remove(request)
-        self.scheduler.running.append(request)
-        self.scheduler.prefill_end[request.id] = request.num_tokens
+        self.queues.waiting.remove(request)
+        self.queues.running.append(request)
+        self.queues.prefill_end[request.id] = request.num_tokens
         request.status = RequestStatus.RUNNING
         if self.events:
             self.events.emit(RequestAdmitted(request.id, match.num_tokens, count, resumed))
@@ -160,19 +157,19 @@ class StepPlanner:
         """Blocks that must be free for the request to be admitted, of which it computes `count` tokens now."""
         whole = self.config.admission != "first_chunk"
         demand = self.cache.demand(request, match, missing if whole else count)
-        running = self.scheduler.running
+        running = self.queues.running
         if not running:
-            return demand  # alone it always fits, so nobody waits for ever
+            return demand  # alone it always fits, so no request waits for ever
         if self.config.admission != "output_reserve":
             return demand + int(self.config.watermark * (self.cache.capacity + 1))
-        tokens = self.config.output_reserve(request, running, self.scheduler.new_token_ratio)
+        tokens = self.config.output_reserve(request, running, self.queues.new_token_ratio)
         # SGLang: tokens to compute + reserve + one block < free tokens. The comparison is strict, hence 1 + 1.
         return demand + tokens // self.cache.block_size + 1 + 1
 
     def _schedule(self, request: Request, count: int) -> None:
         start = request.num_computed_tokens
         end = start + count
-        if self.config.publish_at == "schedule" and self.scheduler.publishes(request, start):
+        if self.config.publish_at == "schedule" and self.queues.publishes(request, start):
             self.cache.publish(request, end)
         self.items[request.id] = ScheduledRequest(
             request, start, count, tuple(request.block_table), samples=end == request.num_tokens

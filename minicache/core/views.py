@@ -1,14 +1,21 @@
-"""State rebuilt from events alone.
+"""State rebuilt from events alone, and how consumers follow it.
 
-A view is folded over the event stream and knows nothing else: no cache, no scheduler. That the view equals the
-snapshot after every public call is a law (a property test), and everything that draws, explains or measures stands on
-it. Stepping back is folding again from an earlier state.
+    event --> view.apply(event) --> follower.on(event, view)
+              the state after it    whatever else is kept about the run
+
+A view is folded over the event stream and asks no cache and no scheduler. It is a law (a property test) that the view
+equals the snapshot after every public call; everything that draws, explains or measures depends on it. Going back is
+folding again from an earlier state.
+
+Tables, requests and queues are folded here, once. A consumer that needs them is a `Follower`: it gets each event with
+the view that has just taken it.
 """
-# ruff: noqa: N802 - a handler carries the name of its event type
+# ruff: noqa: N802 - a handler is named after its event type
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from minicache.core import events as ev
 from minicache.core.block_pool import FreeQueue
@@ -18,15 +25,29 @@ from minicache.core.scheduler import SchedulerSnapshot
 
 ROOT = 0
 
+Handlers = dict[type[ev.Event], Callable[..., None]]
+
+
+def handlers_of(consumer: type) -> Handlers:
+    """The methods `on_EventType` of a class, by event type. Other events do not concern it."""
+    found = ((kind, getattr(consumer, f"on_{kind.__name__}", None)) for kind in ev.Event.__subclasses__())
+    return {kind: handler for kind, handler in found if handler is not None}
+
 
 class View:
-    """Folds events with the method `on_EventType` of the subclass; events without one do not concern it."""
+    """Folds events with the method `on_EventType(event)` of the subclass."""
+
+    _handlers: ClassVar[Handlers] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._handlers = handlers_of(cls)
 
     def apply(self, event: ev.Event) -> None:
         """Fold one event. Events must come in order, none left out."""
-        handler: Callable[[Any], None] | None = getattr(self, f"on_{type(event).__name__}", None)
+        handler = self._handlers.get(type(event))
         if handler is not None:
-            handler(event)
+            handler(self, event)
 
     def apply_all(self, events: Iterable[ev.Event]) -> None:
         for event in events:
@@ -57,6 +78,7 @@ class CacheView(View):
     block_size: int
     free: FreeQueue = field(init=False)
     tables: dict[str, list[int]] = field(default_factory=dict)
+    num_holders: Counter[int] = field(default_factory=Counter)  # held block -> number of the tables that name it
     hashes: dict[int, bytes] = field(default_factory=dict)
     copies: dict[bytes, dict[int, None]] = field(default_factory=dict)
     nodes: dict[int, NodeView] = field(default_factory=dict)
@@ -83,19 +105,33 @@ class CacheView(View):
 
     # Block tables and the free queue
 
+    def hold(self, blocks: Iterable[int]) -> None:
+        """One more table names these blocks."""
+        self.num_holders.update(blocks)
+
+    def let_go(self, blocks: Iterable[int]) -> None:
+        """One table less names these blocks."""
+        for block in blocks:
+            if self.num_holders[block] > 1:
+                self.num_holders[block] -= 1
+            else:
+                del self.num_holders[block]
+
     def on_BlocksAdopted(self, event: ev.BlocksAdopted) -> None:
         self.tables.setdefault(event.request, []).extend(event.blocks)
+        self.hold(event.blocks)
         for block in event.blocks:
             if block in self.free:
                 self.free.remove(block)
 
     def on_BlocksAllocated(self, event: ev.BlocksAllocated) -> None:
         self.tables.setdefault(event.request, []).extend(event.blocks)
+        self.hold(event.blocks)
         for block in event.blocks:
             self.free.remove(block)
 
     def on_BlocksReleased(self, event: ev.BlocksReleased) -> None:
-        self.tables.pop(event.request, None)
+        self.let_go(self.tables.pop(event.request, ()))
         self._free(event.freed)
 
     def _free(self, blocks: tuple[int, ...]) -> None:
@@ -132,6 +168,12 @@ class CacheView(View):
         self.copies.clear()
         self.nodes.clear()
         self.free = FreeQueue(event.free)
+
+    def on_PoolReplaced(self, event: ev.PoolReplaced) -> None:
+        self.num_blocks, self.block_size = event.num_blocks, event.block_size
+        self.free = FreeQueue(range(1, self.num_blocks))
+        for part in (self.tables, self.num_holders, self.hashes, self.copies, self.nodes, self.locks):
+            part.clear()
 
     # What can be found, radix tree
 
@@ -177,7 +219,10 @@ class CacheView(View):
         self._free(event.blocks)
 
     def on_BlockTableRewritten(self, event: ev.BlockTableRewritten) -> None:
-        self.tables[event.request][event.start : event.start + len(event.blocks)] = event.blocks
+        table, end = self.tables[event.request], event.start + len(event.blocks)
+        self.hold(event.blocks)
+        self.let_go(table[event.start : end])
+        table[event.start : end] = event.blocks
 
     def on_NodesEvicted(self, event: ev.NodesEvicted) -> None:
         for node in event.nodes:
@@ -267,3 +312,32 @@ class EngineView(CacheView):
         (self.running if request.status == "running" else self.waiting).remove(id)
         request.status = status
         self.ended[id] = request
+
+
+class Follower:
+    """A consumer that follows a view which another object folds, with its methods `on_EventType(event, view)`."""
+
+    _handlers: ClassVar[Handlers] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._handlers = handlers_of(cls)
+
+    def on(self, event: ev.Event, view: EngineView) -> None:
+        """Take one event, which `view` has just taken. Changes nothing in the view."""
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(self, event, view)
+
+
+class Fold:
+    """A sink: one view, and the followers that share it."""
+
+    def __init__(self, view: EngineView, *followers: Follower) -> None:
+        self.view = view
+        self.followers = followers
+
+    def __call__(self, event: ev.Event) -> None:
+        self.view.apply(event)
+        for follower in self.followers:
+            follower.on(event, self.view)

@@ -1,16 +1,15 @@
-"""Checkpoints of an `EngineView`: small to keep, quick to make a view of again.
+"""Checkpoints of an `EngineView`: small to keep, and quick to make into a view again.
 
 What only grows is not copied: a request's tokens and the list of ended requests are kept once, in the recording view,
 and a checkpoint remembers how long they were. What is left is packed into arrays.
 """
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
 
-from minicache.core.events import Event
 from minicache.core.request import Namespace
 from minicache.core.views import EngineView, NodeView, RequestView
 
@@ -25,18 +24,6 @@ class RecordingView(EngineView):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.ended_log: list[tuple[str, RequestView]] = []
-        self._handlers: dict[type[Event], Callable[[Any], None] | None] = {}
-
-    def apply(self, event: Event) -> None:
-        """As `View.apply`, with the handler of each type looked up once."""
-        kind = type(event)
-        if kind not in self._handlers:
-            self._handlers[kind] = getattr(self, f"on_{kind.__name__}", None)
-        handler = self._handlers[kind]
-        if handler is not None:
-            handler(event)
-
-    __call__ = apply
 
     def _end(self, id: str, status: str) -> None:
         super()._end(id, status)
@@ -86,7 +73,7 @@ class Checkpoint:
         )
 
     def restore(self) -> EngineView:
-        """A view of its own, in that state."""
+        """A new view in that state."""
         view = EngineView(1, self.block_size)
         for _ in self.filling(view):
             pass
@@ -98,14 +85,15 @@ class Checkpoint:
         return 1 + (len(self.free) + len(self.hashed) + len(self.nodes)) // PIECE
 
     def filling(self, view: EngineView) -> Iterator[None]:
-        """Bring a new view of no blocks into that state, in pieces of about the same time, so that something else can
-        be done in between."""
+        """Bring a new view without blocks into that state, in pieces of about the same time, so that the caller can do
+        something else in between."""
         view.num_blocks = self.num_blocks
         view.step = self.step
         view.requests = {id: _unpack(packed) for id, packed in self.requests.items()}
         view.waiting, view.running = list(self.waiting), list(self.running)
         view.ended = dict(self.ended_log[: self.num_ended])
         view.tables = {id: list(table) for id, table in self.tables.items()}
+        view.num_holders = Counter(chain.from_iterable(self.tables.values()))
         view.locks = dict(self.locks)
         yield
         for start in range(0, len(self.free), PIECE):

@@ -162,7 +162,7 @@ def explain_block(
     num_blocks = (view or narration.view(last)).num_blocks
     if not 0 <= block < num_blocks:
         raise UnknownThing(f"there is no block b{block}: this pool has b0 to b{num_blocks - 1}")
-    start = max((place for place in timeline.rebases if place <= last), default=0)  # since then it is this pool
+    start = timeline.previous(last + 1, "PoolReplaced") or 0  # since then it is this pool
     places = narration.places.of_block(block, start, last)
     accounts = [_account(line) for line in narration.lines(places)]
     narrator = narration.narrator(last, view or narration.view(last))

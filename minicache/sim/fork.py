@@ -10,8 +10,6 @@ from typing import Any, Protocol
 
 from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
-from minicache.core.eviction import strategy_named
-from minicache.core.queue_policy import policy_named
 from minicache.sim.collection import no_collection
 from minicache.sim.errors import BadChange
 from minicache.sim.phrases import plural
@@ -93,17 +91,14 @@ class SetPolicy:
 
     def apply(self, sim: Simulator, timeline: Timeline) -> None:
         require_settings(timeline.kind, self.settings)
-        settings, scheduler = dict(self.settings), sim.scheduler
+        settings = dict(self.settings)
         strategy = settings.pop("strategy", None)
         try:
-            config = replace(scheduler.config, **settings)
-            config.require_possible_with(sim.cache)
+            sim.scheduler.reconfigure(replace(sim.scheduler.config, **settings))
+            if strategy is not None:
+                sim.set_strategy(strategy)
         except MinicacheError as error:
             raise BadChange(str(error)) from None
-        order = policy_named(config.queue_policy, sim.cache) if "queue_policy" in settings else scheduler.order
-        if strategy is not None:
-            sim.cache.tree.eviction_key = strategy_named(strategy)  # type: ignore[attr-defined] # a radix cache has one
-        scheduler.config, scheduler.order = config, order
 
     def describe(self) -> str:
         return ", ".join(f"{name} = {value}" for name, value in self.settings.items())
@@ -145,7 +140,7 @@ class SetBlockSize:
         tokens = (sim.cache.capacity - sim.num_taken) * sim.cache.block_size
         if self.block_size > tokens:
             raise BadChange(f"block_size must be at most {tokens:,}, all that the pool holds, not {self.block_size:,}")
-        _put_in(sim, timeline, tokens // self.block_size, self.block_size)
+        _put_in(sim, tokens // self.block_size, self.block_size)
 
     def describe(self) -> str:
         return f"blocks of {plural(self.block_size, 'token')}, and an empty cache"
@@ -162,19 +157,16 @@ class SetNumBlocks:
         most = MAX_TOKENS // sim.cache.block_size
         if not 1 <= self.num_blocks <= most:
             raise BadChange(f"a pool has from 1 to {most:,} blocks of this size, not {self.num_blocks:,}")
-        _put_in(sim, timeline, self.num_blocks, sim.cache.block_size)
+        _put_in(sim, self.num_blocks, sim.cache.block_size)
 
     def describe(self) -> str:
         return f"{plural(self.num_blocks, 'block')}, and an empty cache"
 
 
-def _put_in(sim: Simulator, timeline: Timeline, num_blocks: int, block_size: int) -> None:
-    """Go on with an empty pool of `num_blocks` blocks beside the null block."""
+def _put_in(sim: Simulator, num_blocks: int, block_size: int) -> None:
+    """Go on with an empty pool of `num_blocks` blocks, the null block not counted."""
     _require_fit(sim, num_blocks, block_size)
-    settings = replace(sim.scenario.caches[timeline.kind], num_blocks=num_blocks + 1, block_size=block_size)
-    sim.scheduler.preempt_all()
-    sim.put_in(settings)
-    timeline.rebase(settings.num_blocks, settings.block_size)
+    sim.replace_pool(replace(sim.scenario.caches[sim.kind], num_blocks=num_blocks + 1, block_size=block_size))
 
 
 def _require_fit(sim: Simulator, num_blocks: int, block_size: int) -> None:

@@ -16,25 +16,15 @@ class Listener(Narrator):
     def __init__(self, num_blocks: int, block_size: int, modelled: bool = True, losses: Losses | None = None) -> None:
         super().__init__(num_blocks, block_size, modelled)
         self.quiet = False
-        self.history = History(num_blocks, block_size, losses=losses)
+        self.history = History(losses=losses)
         self.published: dict[int, tuple[str, int]] = {}  # findable block -> who published it, as which of its blocks
-
-    def rebase(self, num_blocks: int, block_size: int, losses: Losses | None = None) -> "Listener":
-        """One that goes on over an empty pool of another shape, and remembers the requests."""
-        other = Listener(num_blocks, block_size, self.modelled, losses)
-        for name in ("step", "requests", "waiting", "running", "ended", "radix", "quiet", "start", "token_words"):
-            setattr(other, name, getattr(self, name))
-        other.history.known = self.history.known
-        for known in other.history.known.values():
-            known.num_computed = 0
-        return other
 
     def apply(self, event: ev.Event) -> None:
         if self.start is None:
             self.start = event.time
         super().apply(event)
         if not isinstance(event, ev.PrefixMatched):
-            self.history.apply(event)
+            self.history.on(event, self)
             return
         self.radix = self.radix or event.tick > 0
         self.finding = None if self.quiet else self._find(event)  # a lookup changes nothing in a history but its answer
@@ -47,7 +37,7 @@ class Listener(Narrator):
         if forgotten:
             request = self.requests[event.request]
             known[event.request] = Known(array("Q", request.tokens), request.namespace)
-        self.history.apply(event)
+        self.history.on(event, self)
         found = find(event.request, self.history, self.waiting, self.running)
         if forgotten:
             del known[event.request]
@@ -72,6 +62,10 @@ class Listener(Narrator):
 
     def on_CacheReset(self, event: ev.CacheReset) -> None:
         super().on_CacheReset(event)
+        self.published.clear()
+
+    def on_PoolReplaced(self, event: ev.PoolReplaced) -> None:
+        super().on_PoolReplaced(event)
         self.published.clear()
 
     def _lose(self, blocks: tuple[int, ...]) -> None:

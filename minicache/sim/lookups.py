@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -22,7 +22,7 @@ from minicache.core import events as ev
 from minicache.core.history import History, Known
 from minicache.core.losses import Loss
 from minicache.core.request import Namespace
-from minicache.core.views import ROOT
+from minicache.core.views import EngineView
 from minicache.sim.finding import Finding, find
 from minicache.sim.loss_log import LossesAt, LossLog
 from minicache.sim.timeline import Timeline
@@ -75,23 +75,27 @@ class _Life:
 
 
 class _Reader(History):
-    """The history of one pool, without its requests. `changes` says of each digest where it became findable, lost,
+    """A history without its requests. `changes` says of each digest where it became findable, lost,
     findable again, …; `firsts` of each place where blocks were published which of its blocks the first of them is."""
 
-    def __init__(self, num_blocks: int, block_size: int, losses: LossLog, changes: "dict[bytes, array[int]]") -> None:
-        super().__init__(num_blocks, block_size, losses=losses)
-        self.log, self.changes = losses, changes
+    def __init__(self, losses: LossLog) -> None:
+        super().__init__(losses=losses)
+        self.log = losses
+        self.changes: dict[bytes, array[int]] = {}
         self.firsts: dict[int, int] = {}
-        for places in changes.values():  # nothing of the pool before can be found
-            if len(places) % 2:
-                places.append(losses.place)
 
-    def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
-        super().on_BlocksPublished(event)
-        self.firsts[self.log.place] = self.tables[event.request].index(event.blocks[0])
+    def on_BlocksPublished(self, event: ev.BlocksPublished, view: EngineView) -> None:
+        super().on_BlocksPublished(event, view)
+        self.firsts[self.log.place] = view.tables[event.request].index(event.blocks[0])
         for block in event.blocks:
             places = self.changes.setdefault(self.digests[block], array("q"))
             if len(places) % 2 == 0:
+                places.append(self.log.place)
+
+    def on_PoolReplaced(self, event: ev.PoolReplaced, view: EngineView) -> None:
+        super().on_PoolReplaced(event, view)
+        for places in self.changes.values():  # nothing of the old pool can be found
+            if len(places) % 2:
                 places.append(self.log.place)
 
     def _lose(self, blocks: tuple[int, ...], loss: Loss) -> None:
@@ -105,8 +109,8 @@ class _Reader(History):
 class _HistoryAt(History):
     """A history as it was at a place, of which only a lookup can be asked."""
 
-    def __init__(self, reader: _Reader, place: int, block_size: int) -> None:
-        super().__init__(1, block_size, losses=LossesAt(reader.log, place))
+    def __init__(self, reader: _Reader, place: int) -> None:
+        super().__init__(losses=LossesAt(reader.log, place))
         self._findable = _FindableAt(reader.changes, place)
 
 
@@ -131,43 +135,32 @@ class Lookups:
         self._lives: list[_Life] = []  # in the order of arrival
         self._arrivals = array("q")  # their places
         self._latest: dict[str, _Life] = {}
-        self._reader = _Reader(
-            timeline.settings["num_blocks"], timeline.settings["block_size"], LossLog(MAX_LOSSES), {}
-        )
-        self._firsts: dict[int, int] = self._reader.firsts
-        self._handlers: dict[type[ev.Event], Callable[[Any], None] | None] = {}
+        self._view = EngineView(timeline.settings["num_blocks"], timeline.settings["block_size"])  # of blocks alone
+        self._reader = _Reader(LossLog(MAX_LOSSES))
+        self._sizes = [(-1, self._view.block_size)]  # since which place blocks are of that size
         self.num_read = 0
         self._kept: dict[int, Finding] = {}
 
     def update(self) -> None:
-        events, rebases = self.timeline.events, self.timeline.rebases
+        events = self.timeline.events
         for place in range(self.num_read, len(events)):
             self._reader.log.place = place
-            if place in rebases:
-                self._rebase(*rebases[place])
             event = events[place]
             note = _HANDLERS.get(type(event))
             if note is not None:
                 note(self, place, event)
-            kind = type(event)
-            if kind not in self._handlers:
-                self._handlers[kind] = getattr(self._reader, f"on_{kind.__name__}") if kind in _OF_BLOCKS else None
-            handler = self._handlers[kind]
-            if handler is not None:
-                handler(event)
+            if type(event) in _OF_BLOCKS:
+                self._view.apply(event)
+                self._reader.on(event, self._view)
         self.num_read = len(events)
 
-    def _rebase(self, num_blocks: int, block_size: int) -> None:
-        """The pool is another one from here on, and nothing is in it."""
-        self._reader.log.clear()
-        self._reader = _Reader(num_blocks, block_size, self._reader.log, self._reader.changes)
-        self._reader.firsts = self._firsts
-        self._handlers.clear()
+    # Reading
+
+    def on_PoolReplaced(self, place: int, event: ev.PoolReplaced) -> None:
+        self._sizes.append((place, event.block_size))
         for life in self._latest.values():
             if life.computed[-1]:
-                life.change(self._reader.log.place, computed=0)
-
-    # Reading
+                life.change(place, computed=0)
 
     def on_RequestArrived(self, place: int, event: ev.RequestArrived) -> None:
         life = _Life(event.request, event.namespace, array("Q", event.tokens))
@@ -215,7 +208,8 @@ class Lookups:
     def _find(self, place: int) -> Finding:
         event = self.timeline.events[place]
         assert isinstance(event, ev.PrefixMatched)
-        history = _HistoryAt(self._reader, place, self._block_size(place))
+        history = _HistoryAt(self._reader, place)
+        size = next(size for since, size in reversed(self._sizes) if since <= place)
         waiting, running = set(), []
         for life in self._known(place, event.request):
             if life.over <= place:  # most are
@@ -228,7 +222,7 @@ class Lookups:
                 waiting.add(life.id)
             elif state == RUNNING:
                 running.append((life.admitted[at], life.id))
-        history.apply(replace(event, node=ROOT))  # it has no nodes
+        history.on(event, EngineView(1, size))
         return find(event.request, history, waiting, [id for _, id in sorted(running)])
 
     def _known(self, place: int, request: str) -> list[_Life]:
@@ -246,14 +240,9 @@ class Lookups:
             known.append(next(life for life in reversed(self._lives[:end]) if life.id == request))
         return known
 
-    def _block_size(self, place: int) -> int:
-        changed = max((at for at in self.timeline.rebases if at <= place), default=None)
-        size: int = self.timeline.settings["block_size"]
-        return size if changed is None else self.timeline.rebases[changed][1]
-
     def first_published(self, place: int) -> int:
         """Which of its publisher's blocks the first one is that the event at `place` published."""
-        return self._firsts[place]
+        return self._reader.firsts[place]
 
 
 _HANDLERS: dict[type[ev.Event], Callable[[Lookups, int, Any], None]] = {
@@ -265,6 +254,7 @@ _HANDLERS: dict[type[ev.Event], Callable[[Lookups, int, Any], None]] = {
     ev.RequestFinished: Lookups.on_RequestFinished,
     ev.RequestAborted: Lookups.on_RequestFinished,
     ev.PrefixMatched: Lookups.on_PrefixMatched,
+    ev.PoolReplaced: Lookups.on_PoolReplaced,
 }
 _OF_BLOCKS = {
     ev.BlocksAdopted,
@@ -274,6 +264,7 @@ _OF_BLOCKS = {
     ev.BlocksUnpublished,
     ev.BlocksEvicted,
     ev.CacheReset,
+    ev.PoolReplaced,
     ev.NodeSplit,
     ev.DuplicatesFreed,
     ev.BlockTableRewritten,

@@ -96,11 +96,11 @@ class Narration:
                 self.timeline.token_words.prepare()
 
     def view(self, place: int) -> EngineView:
-        """The state after the event at `place`, before the pool becomes another one; valid until the next line is
-        told. It goes on from where it stands, if that is near, in the same pool, and not behind `place`."""
+        """The state after the event at `place`; valid until the next line is told. It goes on from where it stands, if
+        that is near and not after `place`."""
         timeline, start = self.timeline, self._stands_at + 1
         near = start <= place + 1 <= start + NEAR
-        if self._view is None or not near or any(start <= changed <= place for changed in timeline.rebases):
+        if self._view is None or not near:
             with no_collection():
                 checkpoint_place, checkpoint = timeline.checkpoint_at(max(0, timeline.checkpoint_before(place)))
                 self._view, start = checkpoint.restore(), checkpoint_place + 1

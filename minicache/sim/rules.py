@@ -182,6 +182,11 @@ EVENTS: dict[type[ev.Event], Rule] = {
     ev.CacheReset: Rule(
         "a reset forgets everything", "While a request holds blocks, a reset is refused.", f"{PAGED}.reset"
     ),
+    ev.PoolReplaced: Rule(
+        "KV lies in blocks of one pool",
+        "Had the pool kept its shape, the running requests would have gone on and hits would still be possible.",
+        f"{SCHEDULER}.replace_cache",
+    ),
     ev.NodeSplit: Rule(
         "a match ends at a node",
         "Had both gone on alike to the end of the node, nothing would be cut.",

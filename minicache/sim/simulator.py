@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import count
 
 from minicache.core import EventStream, HashChainCache, PrefixCache, RadixCache, Request, Scheduler
-from minicache.core.errors import RequestTooLong
-from minicache.core.events import Sink
+from minicache.core.errors import InvalidArgument, RequestTooLong
+from minicache.core.events import PoolReplaced, Sink
 from minicache.core.step_plan import StepPlan
 from minicache.sim import prompt
 from minicache.sim.cost_model import CostModel
@@ -79,6 +79,10 @@ class Simulator:
         cache = build_cache(scenario.caches[kind], events)
         return cls(scenario, cache, Scheduler(cache, scenario.schedulers[kind], events=events), sampler=sampler)
 
+    @property
+    def kind(self) -> Kind:
+        return "radix" if isinstance(self.cache, RadixCache) else "hash"
+
     # The pool
 
     @property
@@ -87,7 +91,7 @@ class Simulator:
         return len(self._taken.block_table) if self._taken else 0
 
     def take_away(self, count: int) -> bool:
-        """Take blocks out of the pool for good: a request that never ends holds them. `False` if so many are in use."""
+        """Take blocks out of the pool for good: a request that never ends holds them. `False` if too few are free."""
         holder = self._taken or Request(TAKEN_AWAY, [0])
         if not self.cache.allocate(holder, None, count * self.cache.block_size):
             return False
@@ -95,11 +99,24 @@ class Simulator:
         self._taken = holder
         return True
 
-    def put_in(self, settings: CacheSettings) -> None:
-        """Go on with an empty cache of these settings. Nobody may hold a block."""
+    def replace_pool(self, settings: CacheSettings) -> None:
+        """Go on with an empty cache of these settings; running requests are preempted first. Raises as
+        `Scheduler.replace_cache` does."""
+        cache = build_cache(settings, self.events)
+        self.scheduler.replace_cache(cache)
         self.scenario = replace(self.scenario, caches=self.scenario.caches | {settings.kind: settings})
-        self.cache = self.scheduler.cache = build_cache(settings, self.events)
-        self._taken = None
+        self.cache, self._taken = cache, None
+        if self.events:
+            self.events.emit(PoolReplaced(settings.num_blocks, settings.block_size))
+
+    def set_strategy(self, strategy: str) -> None:
+        """Evict in another order from now on, also from a pool that replaces this one. Only a radix cache has a choice;
+        raises `InvalidArgument` for a name that there is not."""
+        if not isinstance(self.cache, RadixCache):
+            raise InvalidArgument("strategy: only the radix cache has a choice of eviction strategies")
+        self.cache.set_strategy(strategy)
+        settings = replace(self.scenario.caches[self.kind], strategy=strategy)
+        self.scenario = replace(self.scenario, caches=self.scenario.caches | {self.kind: settings})
 
     # Who comes when
 

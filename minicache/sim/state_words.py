@@ -21,6 +21,7 @@ CHANGES_FINDABLE = (
     ev.PathInserted,
     ev.LockMoved,
     ev.CacheReset,
+    ev.PoolReplaced,
 )
 
 

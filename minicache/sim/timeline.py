@@ -48,13 +48,11 @@ class Timeline:
         self.events: list[Event] = []
         self.scenario: Scenario | None = None  # where it came from, if that is known: what `fork` runs again
         self.sampler: Callable[[Request], int] | None = None  # and what its requests say, if that was recorded
-        simulated = str(self.settings.get("clock", "modelled")).startswith("modelled")
-        self.token_words = SIMULATED if simulated else EngineTokenWords()
+        self.token_words = SIMULATED if self.is_modelled else EngineTokenWords()
         self.kind: Kind = "hash"
         self.cut = False  # of a log: whether its last line was not whole
         self.changes: tuple[tuple[int, Change], ...] = ()  # by forks: after so many steps, this
         self.forked_at: int | None = None  # the first event that need not be the parent's
-        self.rebases: dict[int, tuple[int, int]] = {}  # place before which the pool changed -> num_blocks, block_size
         self._view = RecordingView(num_blocks, block_size)
         self._places = array("q", [-1])  # of the checkpoints
         self._checkpoints = [Checkpoint.of(self._view)]
@@ -96,15 +94,20 @@ class Timeline:
         """Read a recorded log (see `core/event_log.py`). Raises `BadLog` naming file and line."""
         try:
             header, events = read_log(lines)
-            _require_shape(header)
+            _require_shape("line 1", header)
             timeline = cls(header["num_blocks"], header["block_size"], header)
             timeline.kind = "radix" if header.get("cache") == "radix" else "hash"
-            listener = Listener(header["num_blocks"], header["block_size"])  # it remembers more than a view, so it
-            listener.quiet = True  # finds events that do not follow from those before them where a view finds nothing
+            # A listener remembers more than a view, and so finds more events that do not follow from those before them.
+            listener = Listener(header["num_blocks"], header["block_size"])
+            listener.quiet = True
             for number, event in enumerate(events):
                 if event.seq != number:
                     raise BadLog(
                         f"line {number + 2}: event {event.seq} stands where {number} should: events are missing"
+                    )
+                if isinstance(event, ev.PoolReplaced):
+                    _require_shape(
+                        f"line {number + 2}", {"num_blocks": event.num_blocks, "block_size": event.block_size}
                     )
                 listener.apply(event)
                 timeline.add(event)
@@ -150,6 +153,8 @@ class Timeline:
                 self._queries += self._view.requests[event.request].num_prompt_tokens
                 self._hits += event.num_cached_tokens
             self._rates.append(self._hits / self._queries if self._queries else 0.0)
+        elif isinstance(event, ev.PoolReplaced):
+            self.checkpoint()
 
     __call__ = add
 
@@ -170,15 +175,6 @@ class Timeline:
     def checkpoint_before(self, place: int) -> int:
         """The index of the last checkpoint before the event at `place`."""
         return bisect_left(self._places, place) - 1
-
-    def rebase(self, num_blocks: int, block_size: int) -> None:
-        """Go on with an empty pool of another shape, which no event tells. Nobody may hold a block."""
-        view = self._view
-        self._view = RecordingView(num_blocks, block_size)
-        for name in ("step", "requests", "waiting", "running", "ended", "ended_log"):
-            setattr(self._view, name, getattr(view, name))
-        self.rebases[len(self.events)] = (num_blocks, block_size)
-        self.checkpoint()
 
     # Looking
 
@@ -269,11 +265,11 @@ class Timeline:
         return bisect_right(self._kinds.get("StepFinished", array("q")), place)
 
 
-def _require_shape(header: Mapping[str, Any]) -> None:
-    """Raises `BadLog` for a header without a pool that can be."""
+def _require_shape(where: str, shape: Mapping[str, Any]) -> None:
+    """Raises `BadLog` unless `shape` has the `num_blocks` and `block_size` of a possible pool; `where` is the line."""
     for name, least in (("num_blocks", 2), ("block_size", 1)):
-        value = header.get(name)
+        value = shape.get(name)
         if value is None:
-            raise BadLog(f"line 1: the header has no {name}")
+            raise BadLog(f"{where}: the header has no {name}")
         if type(value) is not int or not least <= value <= MAX_BLOCKS:
-            raise BadLog(f"line 1: {name} must be an integer from {least} to {MAX_BLOCKS:,}, not {value!r}")
+            raise BadLog(f"{where}: {name} must be an integer from {least} to {MAX_BLOCKS:,}, not {value!r}")

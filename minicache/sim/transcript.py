@@ -34,8 +34,6 @@ def narrate(timeline: Timeline, last: int | None = None) -> Iterator[ToldLine]:
     narrator = Listener(settings["num_blocks"], settings["block_size"], timeline.is_modelled)
     narrator.token_words = timeline.token_words
     for place, event in enumerate(timeline.events if last is None else timeline.events[: last + 1]):
-        if place in timeline.rebases:
-            narrator = narrator.rebase(*timeline.rebases[place])
         narrator.apply(event)
         yield ToldLine(place, event, tell(narrator, event), rule_of(event, narrator), narrator)
 

@@ -206,6 +206,13 @@ def on_CacheReset(narrator: Narrator, event: ev.CacheReset) -> str:
     return "Everything cached is forgotten."
 
 
+def on_PoolReplaced(narrator: Narrator, event: ev.PoolReplaced) -> str:
+    return (
+        f"The pool is replaced: {plural(event.num_blocks - 1, 'block')} of {plural(event.block_size, 'token')}, all "
+        "empty. What was cached is gone."
+    )
+
+
 # The radix tree
 
 

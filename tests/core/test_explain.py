@@ -8,6 +8,7 @@ from minicache.core import EventStream, HashChainCache, Namespace, RadixCache, R
 from minicache.core.errors import UnknownRequest
 from minicache.core.explain import Explanation, explain
 from minicache.core.history import History
+from minicache.core.views import EngineView, Fold
 
 B = 4
 
@@ -17,8 +18,8 @@ class World:
 
     def __init__(self, kind: str, num_blocks: int = 40, **config: object) -> None:
         self.events = EventStream()
-        self.history = History(num_blocks, B)
-        self.events.sinks.append(self.history)
+        self.history = History()
+        self.events.sinks.append(Fold(EngineView(num_blocks, B), self.history))
         if kind == "hash":
             self.cache: HashChainCache | RadixCache = HashChainCache(num_blocks, B, events=self.events)
             settings = SchedulerConfig.vllm(**config)

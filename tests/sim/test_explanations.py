@@ -142,7 +142,7 @@ def test_a_long_wait_is_told_in_short():
 def test_a_block_of_another_pool_is_another_block():
     timeline = Timeline.record(find_scenario("preempt-and-resume"), "hash")
     fork = timeline.fork(timeline.place_of_step(4), SetBlockSize(2))
-    [place] = fork.rebases
+    place = fork.next(-1, "PoolReplaced")
     told = explain_block(fork, 16)
     assert told.accounts
     assert min(account.place for account in explain_block(fork, 3).accounts) >= place

@@ -79,7 +79,7 @@ def test_whoever_has_a_view_there_gets_the_line_without_another(run, monkeypatch
     narration = Narration(timeline)
     monkeypatch.setattr(Timeline, "at", None)
     view = EngineView(timeline.settings["num_blocks"], timeline.settings["block_size"])
-    for place, event in enumerate(timeline.events[: min(timeline.rebases, default=len(timeline))]):
+    for place, event in enumerate(timeline.events):
         view.apply(event)
         before = view.snapshot()
         assert not narration.knows(place)

@@ -248,7 +248,7 @@ def _impossible(lines):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_other_version, r"run\.jsonl, line 1: this is no event log of schema"),
+        (_other_version, r"run\.jsonl, line 1: this log was written in schema 999"),
         (_no_blocks, r"run\.jsonl, line 1: the header has no num_blocks"),
         (_not_json, r"run\.jsonl, line 5: not JSON"),
         (_missing_key, r"run\.jsonl, line 2: .*RequestArrived: the key 'request' is missing"),
@@ -258,7 +258,7 @@ def _impossible(lines):
         (_field(1, tokens=[1, "a"]), r"line 2: .*tokens must be a list of integers .*, not \[1, 'a'\]"),
         (_field(1, time="noon"), r"line 2: .*RequestArrived: time must be a number, not 'noon'"),
         (_field(1, namespace={}), r"line 2: .*namespace must be an object with adapter, salt and extra, not \{\}"),
-        (_field(1, type="Nothing"), r"line 2: .*there is no type 'Nothing'"),
+        (_field(1, type="Nothing"), r"line 2: .*'Nothing' is not an event type"),
         (_left_out, r"line 64: this event does not follow from those before it"),
         (_missing_line, r"run\.jsonl, line 6: .*events are missing"),
         (_impossible, r"run\.jsonl, line \d+: "),

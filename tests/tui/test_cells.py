@@ -10,7 +10,7 @@ from minicache_tui.signs import ASCII, MEANINGS, UNICODE, Sign
 
 from .player_runs import TIMELINES, cells_of
 
-PLAIN = [name for name, timeline in TIMELINES.items() if not timeline.rebases]
+PLAIN = [name for name, timeline in TIMELINES.items() if timeline.next(-1, "PoolReplaced") is None]
 
 
 def naive_cells(timeline):

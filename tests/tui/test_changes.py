@@ -189,19 +189,21 @@ def test_another_number_of_blocks_is_what_it_says_from_there_on(name) -> None:
         assert now < int(line)
         assert branch.difference == f"{line} blocks, and an empty cache".replace(line, f"{int(line):,}")
         assert branch.place == (branch.timeline.forked_at or 0) - 1
-        (begins,) = branch.timeline.rebases
-        branch.seek(begins - 1)  # whoever ran is preempted before
+        begins = branch.timeline.next(-1, "PoolReplaced")
+        branch.seek(begins)
         assert branch.view.num_blocks - 1 == int(line)
         assert f"{int(line):,} blocks of {player.view.block_size}" in branch.facts()
         counts = branch.cells.counts()
         assert (counts.used, counts.cached) == (0, 0), "it is empty"
         assert branch.view.step == player.timeline.completed_steps(place)
         branch.end()
-        assert not branch.view.requests, "whoever ran starts again, and all come to an end"
+        assert not branch.view.requests, "the preempted requests start again, and all come to an end"
         hint = ask.hint(player.timeline, player.place)
         least = int(hint.partition(" from ")[2].partition(",")[0].replace(",", ""))
         if place < 0:
-            assert forked(player, ask, str(least)).view.num_blocks == least + 1
+            smallest = forked(player, ask, str(least))
+            assert smallest.seek(smallest.timeline.next(-1, "PoolReplaced"))
+            assert smallest.view.num_blocks == least + 1
             with pytest.raises(BadChange, match=f"needs {least:,} block"):
                 forked(player, ask, str(least - 1)) if least > 1 else pytest.skip("one block is enough")
 

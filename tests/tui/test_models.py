@@ -211,7 +211,7 @@ def test_meters_are_those_of_a_recount(timeline):
         for meter in (rate, pool, waiting, now):
             assert all(0 <= value <= 1 for value in meter.history)
             assert meter.definition.endswith(".")
-        if isinstance(event, ev.StepFinished) and not timeline.rebases:
+        if isinstance(event, ev.StepFinished) and timeline.next(-1, "PoolReplaced") is None:
             assert pool.history[-1] == len(held) / (player.view.num_blocks - 1)
             last = player.index.waiting[: player.index.steps_until(place)][-32:]
             assert waiting.history[-1] == len(player.view.waiting) / max(1, *last)

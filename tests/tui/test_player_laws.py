@@ -100,7 +100,7 @@ def test_changed_is_exactly_the_blocks_whose_cell_differs(timeline, walk, last):
         return
     if len(before) != len(after) or player.changed is None:
         assert player.changed is None
-        assert timeline.rebases
+        assert timeline.next(-1, "PoolReplaced") is not None
     else:
         assert player.changed == {block for block in range(len(after)) if before[block] != after[block]}
 

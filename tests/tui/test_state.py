@@ -28,8 +28,6 @@ def with_checkpoints(recorded, every):
     timeline = Timeline(recorded.settings["num_blocks"], recorded.settings["block_size"], recorded.settings)
     timeline.kind, timeline.scenario, timeline.changes = recorded.kind, recorded.scenario, recorded.changes
     for place, event in enumerate(recorded.events):
-        if place in recorded.rebases:
-            timeline.rebase(*recorded.rebases[place])
         timeline.add(event)
         if place % every == every - 1:
             timeline.checkpoint()

@@ -23,14 +23,13 @@ def explain_selection(
 ) -> Explained:
     """Raises `UnknownThing` if there is no such thing at `place`. `text` says what a node holds."""
     timeline = narration.timeline
-    here = None if place + 1 in timeline.rebases else view  # which is of the next pool already
     match selection.kind, selection.id:
         case "event", int(event):
             return explain_event(timeline, event, narration)
         case "request", str(request):
-            return explain_request(timeline, request, place, narration, here)
+            return explain_request(timeline, request, place, narration, view)
         case "block", int(block):
-            return explain_block(timeline, block, place, narration, here)
+            return explain_block(timeline, block, place, narration, view)
         case "node", int(node):
             return _explain_node(node, place, view, narration, text)
         case "token", (str(request), int(position)):

@@ -73,4 +73,5 @@ class Folding:
 
 def pool_start(timeline: Timeline, place: int) -> int:
     """Where the pool that there is at `place` was empty."""
-    return max((changed - 1 for changed in timeline.rebases if changed <= place + 1), default=-1)
+    replaced = timeline.previous(place + 1, "PoolReplaced")
+    return -1 if replaced is None else replaced

@@ -68,6 +68,7 @@ def on_BlocksAdopted(view: EngineView, event: ev.BlocksAdopted | ev.BlocksAlloca
             view.tables.pop(event.request, None)
         else:
             del view.tables[event.request][length:]
+        view.let_go(event.blocks)
 
     return _all(undo, _taken(view, event.blocks))
 
@@ -78,6 +79,7 @@ def on_BlocksReleased(view: EngineView, event: ev.BlocksReleased) -> Inverse:
     def undo() -> None:
         if table is not None:
             view.tables[event.request] = table
+            view.hold(table)
 
     return _all(undo, _given(view, event.freed))
 
@@ -88,6 +90,8 @@ def on_BlockTableRewritten(view: EngineView, event: ev.BlockTableRewritten) -> I
 
     def undo() -> None:
         view.tables[event.request][event.start : end] = before
+        view.hold(before)
+        view.let_go(event.blocks)
 
     return undo
 

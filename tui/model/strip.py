@@ -53,7 +53,7 @@ def rank_of(event: Event) -> int:
             return PREEMPTED
         case ev.RequestRejected() | ev.RequestAborted():
             return REFUSED
-        case ev.BlocksEvicted() | ev.NodesEvicted() | ev.CacheReset() | ev.BlocksUnpublished():
+        case ev.BlocksEvicted() | ev.NodesEvicted() | ev.CacheReset() | ev.PoolReplaced() | ev.BlocksUnpublished():
             return EVICTED
         case ev.NodeSplit():
             return SPLIT

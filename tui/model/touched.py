@@ -30,7 +30,7 @@ def touched_by(view: EngineView, event: ev.Event) -> tuple[Key, ...] | None:
             return tuple(_paths(view, event.nodes))
         case ev.LockMoved():
             return tuple(_paths(view, (event.node, view.locks.get(event.request))))
-        case ev.CacheReset():
+        case ev.CacheReset() | ev.PoolReplaced():
             return None
     return ()
 
