@@ -24,7 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 def _smollm2_is_in_the_store() -> bool:
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     return model_store.is_stored("smollm2")
 

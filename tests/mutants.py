@@ -44,7 +44,7 @@ MUTANTS = [
     Mutant(
         "position restarts at 0 after a hit",
         "cached equals uncached",
-        ENGINE + "batch.py",
+        ENGINE + "attention.py",
         "positions.append(at)",
         "positions.append(at - start)",
         TRANSPARENT,
@@ -61,16 +61,16 @@ MUTANTS = [
         "KV written after attention",
         "same-step sharing reads what is computed in this step",
         ENGINE + "model.py",
-        "            kv_cache.write(index, k, v, batch.slots)\n"
-        "            attended = attention(q, kv_cache.k[index], kv_cache.v[index], batch)  # (T, Hq, D)\n",
-        "            attended = attention(q, kv_cache.k[index], kv_cache.v[index], batch)  # (T, Hq, D)\n"
-        "            kv_cache.write(index, k, v, batch.slots)\n",
+        "            attention.store(k, v, k_cache, v_cache, batch.slots)\n"
+        "            attended = attention(q, k_cache, v_cache, batch)  # (T, Hq, D)\n",
+        "            attended = attention(q, k_cache, v_cache, batch)  # (T, Hq, D)\n"
+        "            attention.store(k, v, k_cache, v_cache, batch.slots)\n",
         TRANSPARENT,
     ),
     Mutant(
         "slot of the null block written",
         "cached equals uncached",
-        ENGINE + "batch.py",
+        ENGINE + "attention.py",
         "slots.append(blocks[at // block_size] * block_size + at % block_size)",
         "slots.append(blocks[at // block_size] * 0 + at % block_size)",
         TRANSPARENT,
@@ -93,32 +93,32 @@ MUTANTS = [
     ),
     Mutant(
         "last block unmasked",
-        "torch attention equals the reference",
-        ENGINE + "torch_attention.py",
+        "the attention of a CPU equals the reference",
+        ENGINE + "fast_cpu/attention.py",
         "positions >= contexts",
         "positions >= contexts + block_size",
         ATTENTION,
     ),
     Mutant(
         "causal mask off by one",
-        "torch attention equals the reference",
-        ENGINE + "torch_attention.py",
+        "the attention of a CPU equals the reference",
+        ENGINE + "fast_cpu/attention.py",
         ".triu(start + top + 1)",
         ".triu(start + top + 2)",
         ATTENTION,
     ),
     Mutant(
         "wrong K/V head for a query head",
-        "torch attention equals the reference",
-        ENGINE + "torch_attention.py",
+        "the attention of a CPU equals the reference",
+        ENGINE + "fast_cpu/attention.py",
         "q[rows].unflatten(1, (keys.shape[1], -1)).permute(2, 1, 0, 3)",
         "q[rows].unflatten(1, (-1, keys.shape[1])).permute(1, 2, 0, 3)",
         ATTENTION,
     ),
     Mutant(
         "block table row of another request",
-        "torch attention equals the reference",
-        ENGINE + "torch_attention.py",
+        "the attention of a CPU equals the reference",
+        ENGINE + "fast_cpu/attention.py",
         "[s.block_table for s in sequences]",
         "[s.block_table for s in reversed(sequences)]",
         ATTENTION,
@@ -126,7 +126,7 @@ MUTANTS = [
     Mutant(
         "keys of a tile end where nothing is written yet",
         "exact mode: shapes depend on position alone",
-        ENGINE + "exact_attention.py",
+        ENGINE + "exact.py",
         "    num_keys = tile.start + size\n",
         "    num_keys = len(tile.slots)\n",
         EXACT,
@@ -135,17 +135,19 @@ MUTANTS = [
         "rows of a tile that are not computed now are left out",
         "exact mode: the same bits however a prompt was computed",
         ENGINE + "exact.py",
-        "    return F.linear(rows, weights.weight, weights.bias)\n",
-        "    kept = rows.abs().sum(1) > 0\n"
-        "    found = rows.new_zeros((len(rows), len(weights.weight)))\n"
-        "    found[kept] = F.linear(rows[kept], weights.weight, weights.bias)\n"
-        "    return found\n",
+        "        return torch.cat(found)\n",
+        "        kept = rows[0].flatten(1).abs().sum(1) > 0\n"
+        "        some = op(*(part[kept] for part in rows))\n"
+        "        whole = torch.cat(found)\n"
+        "        if len(some) == int(kept.sum()):\n"
+        "            whole[kept] = some\n"
+        "        return whole\n",
         EXACT,
     ),
     Mutant(
         "tiles begin where the chunk begins",
         "exact mode: shapes depend on position alone",
-        ENGINE + "exact_attention.py",
+        ENGINE + "exact.py",
         "range(sequence.start // size * size, sequence.context, size)",
         "range(sequence.start, sequence.context, size)",
         EXACT,
@@ -179,7 +181,7 @@ MUTANTS = [
     Mutant(
         "decodes by paged_decode in exact mode",
         "exact mode on Triton: the same bits however a prompt was computed",
-        ENGINE + "triton_attention.py",
+        KERNELS + "triton_attention.py",
         "if self._layout.single_rows and not self.exact_tile:",
         "if self._layout.single_rows:",
         EXACT_TRITON,

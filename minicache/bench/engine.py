@@ -48,8 +48,8 @@ def run(settings: Settings, progress: Progress = lambda what, done, total: None)
     """Measure; minutes with a real model. Raises as the model store, the engine and importing transformers do."""
     import torch
 
-    from minicache.engine import model_store
-    from minicache.engine.loader import load_config
+    from minicache.engine.models import store as model_store
+    from minicache.engine.models.loader import load_config
 
     started = time.perf_counter()
     folder = model_store.resolve(settings.model)
@@ -162,11 +162,11 @@ class Yardsticks:
     def __init__(self, rows: int, inner: int, columns: int) -> None:
         import torch
 
-        from minicache.engine.layers import Linear
+        from minicache.engine.fast_cpu.products import linear_for
 
         self._left = torch.ones(rows, inner)
         self._from, self._to = torch.ones(COPIED), torch.empty(COPIED)
-        self._product = Linear(torch.ones(columns, inner))
+        self._product = linear_for(torch.device("cpu"), torch.float32)(torch.ones(columns, inner))
         self._products: list[float] = []
         self._copies: list[float] = []
         self._shape = (rows, inner, columns)

@@ -84,7 +84,7 @@ class Answer:
 
 def run(settings: Settings, progress: Progress = lambda what, done, total: None) -> Result:
     """Run the experiment; raises as the model store and the engine do."""
-    from minicache.engine.exact import ExactModel
+    from minicache.engine.exact import TiledRows
 
     started = time.perf_counter()
     prompts = make_prompts(settings)
@@ -94,8 +94,8 @@ def run(settings: Settings, progress: Progress = lambda what, done, total: None)
         for exact in (False, True):
             cold_engine = _engine(settings, prompts, "none", dtype, exact)
             warm_engine = _engine(settings, prompts, "hash", dtype, exact)
-            if isinstance(cold_engine.runner.model, ExactModel):
-                stacked[dtype] = cold_engine.runner.model.stacked
+            if isinstance(cold_engine.runner.model.rows, TiledRows):
+                stacked[dtype] = cold_engine.runner.model.rows.stacked
             mode = "exact" if exact else "fast"
             ask = _asker(settings, counter, f"{dtype}, {mode}")
             ask(warm_engine, prompts[0])  # the system prompt is in the cache from here on

@@ -27,8 +27,8 @@ class Chat:
     """
 
     def __init__(self, model: str) -> None:
-        from minicache.engine import model_store
-        from minicache.engine.loader import load_config
+        from minicache.engine.models import store as model_store
+        from minicache.engine.models.loader import load_config
 
         folder = model_store.resolve(model)
         self.model, self.context = model, load_config(folder).max_positions

@@ -98,7 +98,7 @@ def engine_command(
     """Prefill and decoding with a real model: how fast, how much memory, what part of the machine's own speed."""
     from minicache.bench import engine
     from minicache.bench.engine_report import print_report
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     require_installed("torch")
     if against is not None:

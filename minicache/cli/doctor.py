@@ -92,7 +92,8 @@ def _backends() -> list[Backend]:
     except ModuleNotFoundError:
         missing = "torch is not installed"
         devices = [Backend("device", name, False, missing) for name in ("cpu", "cuda", "mps")]
-        return devices + [Backend("attention", name, False, missing) for name in ("torch", "reference", "triton")]
+        attention = ("torch", "fast_cpu", "triton", "reference")
+        return devices + [Backend("attention", name, False, missing) for name in attention]
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     triton = _version("triton")
     return [
@@ -100,6 +101,7 @@ def _backends() -> list[Backend]:
         Backend("device", "cuda", cuda, torch.cuda.get_device_name() if cuda else "torch sees no CUDA device"),
         Backend("device", "mps", mps, "Apple GPU" if mps else "torch sees no Apple GPU"),
         Backend("attention", "torch", True, "on every device"),
+        Backend("attention", "fast_cpu", True, "the default on a CPU"),
         Backend("attention", "reference", True, "on every device; slow, for tests"),
         Backend(
             "attention",
@@ -115,7 +117,7 @@ def _backends() -> list[Backend]:
 
 
 def _models() -> list[dict[str, str | None]]:
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     models = model_store.list_models()
     return [{"name": model.name, "folder": str(model.folder) if model.folder else None} for model in models]
@@ -127,9 +129,9 @@ def _exact() -> dict[str, bool]:
         import torch
     except ModuleNotFoundError:
         return {}
-    from minicache.engine import model_store
     from minicache.engine.exact import can_stack
-    from minicache.engine.loader import load_model
+    from minicache.engine.models import store as model_store
+    from minicache.engine.models.loader import load_model
 
     folder = model_store.resolve(model_store.TINY)
     formats = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -219,7 +219,7 @@ def run_breakers(
 def _ready(model: str | None, svg: Path | None) -> str:
     """The model to run. What is missing or cannot be is refused before anything is printed."""
     from minicache.bench.charts import require_writable
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     require_installed("torch")  # first: importing the engine would name a smaller extra
     if svg is not None:
@@ -255,7 +255,7 @@ def _conduct(
 
 def default_model() -> str:
     """smollm2 if it is in the store; else tiny, and a sentence on stderr about how to get the other."""
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     if model_store.is_stored(model_store.SMOLLM2):
         return model_store.SMOLLM2

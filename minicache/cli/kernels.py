@@ -44,7 +44,7 @@ def check(
     """
     _require_triton()
     from minicache.engine.kernels import compiled
-    from minicache.engine.triton_support import LONGEST_HEAD
+    from minicache.engine.kernels.support import LONGEST_HEAD
 
     if head_size and max(head_size) > LONGEST_HEAD:
         raise InvalidArgument(f"--head-size must be at most {LONGEST_HEAD}, not {max(head_size)}")
@@ -84,7 +84,7 @@ def bench(as_json: JsonOption = False) -> None:
 
 def _require_triton() -> None:
     require_installed("torch")
-    from minicache.engine.triton_support import require_tested_version
+    from minicache.engine.kernels.support import require_tested_version
 
     require_tested_version()
 

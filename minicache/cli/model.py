@@ -12,7 +12,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List and pu
 @app.command("list")
 def list_command(as_json: JsonOption = False) -> None:
     """The models that `--model` accepts by name, and whether each is on this machine."""
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     models = model_store.list_models()
     if as_json:
@@ -39,7 +39,7 @@ def pull_command(
     as_json: JsonOption = False,
 ) -> None:
     """Download a model into the store. A model that is already there is left as it is."""
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     already = name != model_store.TINY and model_store.is_stored(name)
     with progress_bar() as report:

@@ -17,9 +17,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from minicache.engine.answers import RequestOutput
     from minicache.engine.engine import Engine
     from minicache.engine.engine_config import EngineConfig
-    from minicache.engine.output import RequestOutput
     from minicache.engine.sampling_params import SamplingParams
 
 __all__ = ["Engine", "EngineConfig", "RequestOutput", "SamplingParams"]
@@ -27,7 +27,7 @@ __all__ = ["Engine", "EngineConfig", "RequestOutput", "SamplingParams"]
 _HOME = {
     "Engine": "engine",
     "EngineConfig": "engine_config",
-    "RequestOutput": "output",
+    "RequestOutput": "answers",
     "SamplingParams": "sampling_params",
 }
 

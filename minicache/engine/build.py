@@ -9,15 +9,14 @@ import torch
 from minicache.core import EventStream, HashChainCache, NoCache, PrefixCache, RadixCache, Scheduler, SchedulerConfig
 from minicache.core.errors import InvalidArgument
 from minicache.core.events import Event
-from minicache.engine.attention import attention_backend
+from minicache.engine.backends import make_backend
 from minicache.engine.engine_config import EngineConfig
 from minicache.engine.errors import BackendUnavailable
-from minicache.engine.exact import ExactModel, exact_attention
 from minicache.engine.kv_cache import KVCache, block_bytes, blocks_for_budget
-from minicache.engine.loader import load_config, load_eos_tokens, load_model
 from minicache.engine.model_config import ModelConfig
 from minicache.engine.model_runner import ModelRunner
-from minicache.engine.model_store import resolve
+from minicache.engine.models.loader import load_config, load_eos_tokens, load_model
+from minicache.engine.models.store import resolve
 from minicache.text.tokenizer import HubTokenizer, Tokenizer
 
 DEFAULT_BUDGET = 1 << 30  # bytes of KV, unless two contexts need less
@@ -41,20 +40,18 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
     shape = load_config(folder)
     dtype, device = usable(config)
     max_context = context_limit(config, shape)
-    attention = attention_backend(config.effective_attention, device, dtype, shape.head_dim)
-    if config.exact:
-        attention = exact_attention(config.effective_attention, config.exact_tile)
+    exact_tile = config.exact_tile if config.exact else None
+    backend = make_backend(config.effective_attention, device, dtype, shape.head_dim, exact_tile)
     num_blocks = pool_size(config, shape, dtype, max_context)
     tokenizer = load_tokenizer(folder)
-    store = getattr(attention, "store", None)  # a backend may bring its own kernel for it
-    kv_cache = KVCache(shape, num_blocks, config.effective_block_size, dtype, device, store)  # before its bookkeeping
+    order = backend.attention.kv_order
+    kv_cache = KVCache(shape, num_blocks, config.effective_block_size, dtype, device, order)  # before its bookkeeping
     events = EventStream(sink) if sink else None
     cache = build_cache(config, num_blocks, events)
     scheduler = Scheduler(cache, scheduler_config(config), events=events)
-    model = load_model(folder, dtype, device)
-    if config.exact:
-        model = ExactModel(model, attention, config.exact_tile)
-    runner = ModelRunner(model, kv_cache, attention)
+    model = load_model(folder, dtype, device, backend.linear)
+    model.rows = backend.rows(model)
+    runner = ModelRunner(model, kv_cache, backend.attention)
     eos_tokens = load_eos_tokens(folder) or (tokenizer.eos_ids if tokenizer else frozenset())
     return Parts(runner, cache, scheduler, tokenizer, eos_tokens, max_context)
 

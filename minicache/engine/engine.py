@@ -12,8 +12,9 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from torch import Tensor
 
@@ -21,28 +22,47 @@ from minicache.core import Namespace, PrefixCache, Request, Scheduler
 from minicache.core.errors import InvalidArgument
 from minicache.core.events import Event
 from minicache.core.request import DEFAULT_NAMESPACE
+from minicache.engine.answers import Answer, RequestOutput, Samples, sample_id
 from minicache.engine.build import Parts, build_parts
 from minicache.engine.engine_config import EngineConfig
+from minicache.engine.errors import EngineBusy
 from minicache.engine.intake import Intake, Prompt
-from minicache.engine.loader import with_weights
 from minicache.engine.model_runner import StepResult
-from minicache.engine.one_thread import one_thread
-from minicache.engine.output import OutputStream, RequestOutput
-from minicache.engine.samples import Samples, sample_id
+from minicache.engine.models.loader import with_weights
 from minicache.engine.sampling_params import SamplingParams
 from minicache.text.tokenizer import Tokenizer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_call_at_a_time(method: "Callable[Concatenate[Engine, P], R]") -> "Callable[Concatenate[Engine, P], R]":
+    """Make `method` raise `EngineBusy`, and change nothing, while another such call of the engine runs."""
+
+    @wraps(method)
+    def guarded(engine: "Engine", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not engine.busy.acquire(blocking=False):
+            raise EngineBusy(
+                f"{method.__name__}() was called while another call of the engine runs: one thread drives an engine, "
+                "others hand it their requests, for example through a queue.Queue"
+            )
+        try:
+            return method(engine, *args, **kwargs)
+        finally:
+            engine.busy.release()
+
+    return guarded
 
 
 class Engine:
     """A model, a KV cache, a prefix cache and a scheduler that share one pool of blocks.
 
     Loading raises `UnknownModel`, `UnsupportedModel`, `BrokenModel`, `BackendUnavailable` or `PoolTooSmall`. `events`
-    is called with each event of cache and scheduler; it must not raise, for it is called in the middle of changes.
+    is called with each event of cache and scheduler. It must not raise, because it is called in the middle of changes.
 
-    Threads: one drives an engine. Which one may change from call to call, but while one call runs, another one, be it
-    from another thread or from `events`, raises `EngineBusy` and changes nothing; it does not wait. A server therefore
-    has one thread that steps, and that takes what it is to submit or abort from a queue. Outputs grow in place during
-    `step`: hand copies to other threads.
+    Threads: one at a time. While a call runs, another call (from another thread, or from `events`) does not wait: it
+    raises `EngineBusy` and changes nothing. A server therefore has one thread that steps, and that takes requests and
+    aborts from a queue. Outputs grow in place during `step`: hand copies to other threads.
     """
 
     def __init__(
@@ -61,7 +81,7 @@ class Engine:
 
     @classmethod
     def from_parts(cls, parts: Parts, config: EngineConfig | None = None) -> "Engine":
-        """An engine of parts made by hand: a model in memory, a learner's cache, another attention."""
+        """An engine of given parts: a model in memory, a learner's cache, another attention."""
         engine = cls.__new__(cls)
         engine.config = config or EngineConfig()
         engine._start(parts)
@@ -76,15 +96,15 @@ class Engine:
         self.max_context = parts.max_context
         self.busy = threading.Lock()
         self._samples: dict[str, Samples] = {}  # by the id that was submitted
-        self._streams: dict[str, OutputStream] = {}  # by core request, of which a submitted one has n
+        self._answers: dict[str, Answer] = {}  # by core request, of which a submitted one has n
         self._params: dict[str, SamplingParams] = {}
         self._numbers = itertools.count(1)
 
-    @one_thread
+    @one_call_at_a_time
     def step(self) -> list[RequestOutput]:
         """Run one batch; returns each answer that gained a token or ended. Empty when idle.
 
-        If the model raises, the step is undone, the error passes through, and the next step tries again.
+        If the model raises, undoes the step and lets the error through; the next step tries again.
         """
         plan = self.scheduler.schedule()
         with self.scheduler.undo_on_error(plan):
@@ -92,7 +112,7 @@ class Engine:
         finished = self.scheduler.update(plan, result.tokens)
         return self._collect(result, finished)
 
-    @one_thread
+    @one_call_at_a_time
     def submit(
         self,
         prompt: Prompt,
@@ -126,59 +146,59 @@ class Engine:
         )
         if self._taken(request_id, params.n):
             raise InvalidArgument(f"request id {request_id!r} is in use")
-        for request in samples.queue():  # the first is refused, or none is: all are equally long
+        for request in samples.queue():  # all are equally long: if one is refused, it is the first
             self.scheduler.add(request)
         self._samples[request_id] = samples
-        for stream in samples.streams:
-            self._streams[stream.request.id], self._params[stream.request.id] = stream, stream.params
+        for answer in samples.answers:
+            self._answers[answer.request.id], self._params[answer.request.id] = answer, answer.params
         return request_id
 
-    @one_thread
+    @one_call_at_a_time
     def abort(self, request_id: str) -> RequestOutput | None:
-        """End a request now; returns what it had, or None if there is no such request (any more)."""
+        """End a request now; returns its output so far, or None if it is unknown or has ended."""
         samples = self._samples.pop(request_id, None)
         if samples is None:
             return None
-        for stream in samples.streams:
-            if stream.output.finished:
+        for answer in samples.answers:
+            if answer.output.finished:
                 continue
-            if stream.request not in samples.held and not stream.request.status.is_final:
-                self.scheduler.abort(stream.request.id)
-            stream.update(time.perf_counter(), ended="abort")
-            self._forget(stream)
+            if answer.request not in samples.held and not answer.request.status.is_final:
+                self.scheduler.abort(answer.request.id)
+            answer.update(time.perf_counter(), ended="abort")
+            self._forget(answer)
         return samples.output
 
-    @one_thread
+    @one_call_at_a_time
     def reset_prefix_cache(self, preempt_running: bool = False) -> bool:
         """Forget all cached KV. `False`, with nothing changed, while requests run: they hold blocks.
 
-        With `preempt_running` they give theirs up and compute everything anew; their answers stay the same.
+        With `preempt_running` they give up their blocks and compute everything again; their answers stay the same.
         """
         return self.scheduler.reset_cache(preempt_running)
 
-    @one_thread
+    @one_call_at_a_time
     def update_weights(self, source: Mapping[str, Tensor] | str | Path) -> None:
-        """Go on with other weights of the same shape: a state dict under Hugging Face names, or a model by
-        folder or name.
+        """Replace the weights by others of the same shape: a state dict under Hugging Face names, or those of another
+        model, given by folder or name.
 
-        Nothing computed with the old weights is used again: the cache is emptied, and running requests compute their
-        prompt and what they have said so far anew before they go on. Needs memory for both sets of weights for a while.
-        Raises `BrokenModel`, `UnknownModel` or `InvalidArgument`; the old weights then stay.
+        Empties the cache: KV of the old weights is never used again. Running requests compute their prompt and their
+        output so far again, then go on. Holds both sets of weights in memory meanwhile. Raises `BrokenModel`,
+        `UnknownModel` or `InvalidArgument`; the old weights then stay.
         """
         model = with_weights(self.runner.model, source)
         self.scheduler.reset_cache(preempt_running=True)
-        self.runner.model = self.runner.model.like(model)
+        self.runner.model = model
 
     def stream(
         self, prompt: Prompt, params: SamplingParams | None = None, **options: object
     ) -> Iterator[RequestOutput]:
         """Submit one prompt and yield its output after each step that changed it. Leaving the loop early aborts it.
 
-        With n > 1 all answers come, each with its `index`. `options` are those of `submit`. Bad input raises at once,
-        not at the first iteration.
+        With n > 1 yields the outputs of all answers, each with its `index`. `options` are those of `submit`. Bad input
+        raises at once, not at the first iteration.
         """
         following = self._follow(self.submit(prompt, params, **options))  # type: ignore[arg-type]
-        next(following)  # begun, so that it aborts its request even if nobody ever iterates
+        next(following)  # started, so that it aborts its request even if it is never iterated
         return cast(Iterator[RequestOutput], following)
 
     def _follow(self, request_id: str) -> Iterator[RequestOutput | None]:
@@ -194,10 +214,10 @@ class Engine:
     def generate(
         self, prompts: Iterable[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None
     ) -> list[RequestOutput]:
-        """Answer a batch of prompts; outputs in the order of the prompts. Requests submitted before are served too.
+        """Answer a batch of prompts; returns outputs in the order of the prompts. Also serves earlier requests.
 
-        With n > 1 each output is the first answer, and its `choices` all of them. If one prompt is refused, or the
-        model raises, none of this batch stays queued.
+        With n > 1 each output is the first answer, and its `choices` are all of them. If a prompt is refused, or the
+        model raises, no request of this batch stays queued.
         """
         if not isinstance(prompts, Iterable):
             raise InvalidArgument(f"prompts must be a list of prompts, not {prompts!r}")
@@ -223,7 +243,7 @@ class Engine:
 
     @property
     def intake(self) -> Intake:
-        """What a request is checked against."""
+        """The limits that requests are checked against."""
         return Intake(self.tokenizer, self.runner.model.config.vocab_size, self.max_context, self.eos_tokens)
 
     def encode(self, prompt: Prompt) -> list[int]:
@@ -231,34 +251,34 @@ class Engine:
         return self.intake.encode(prompt)
 
     def _taken(self, request_id: str, n: int) -> bool:
-        """Whether a request of that id with n samples would have a name in common with a live one."""
-        return request_id in self._samples or any(sample_id(request_id, i) in self._streams for i in range(n))
+        """Whether a request of this id with n samples would share an id with a live one."""
+        return request_id in self._samples or any(sample_id(request_id, i) in self._answers for i in range(n))
 
     def _collect(self, result: StepResult, finished: Iterable[Request]) -> list[RequestOutput]:
-        """Bring answers up to date, end those in which a stop string came, and forget those that ended."""
+        """Bring answers up to date, end those that reached a stop string, and forget those that ended."""
         now = time.perf_counter()
-        for id, told in result.prompt_logprobs.items():
-            if id in self._streams:
-                self._streams[id].tell_prompt(told)
+        for id, found in result.prompt_logprobs.items():
+            if id in self._answers:
+                self._answers[id].add_prompt_logprobs(found)
         changed = dict.fromkeys([*result.tokens, *(request.id for request in finished)])
         outputs = []
-        for stream in [self._streams[id] for id in changed if id in self._streams]:
-            output = stream.update(now, result.logprobs.get(stream.request.id))
+        for answer in [self._answers[id] for id in changed if id in self._answers]:
+            output = answer.update(now, result.logprobs.get(answer.request.id))
             if output.finished:
-                if not stream.request.status.is_final:
-                    self.scheduler.finish(stream.request, "stop")
-                self._forget(stream)
+                if not answer.request.status.is_final:
+                    self.scheduler.finish(answer.request, "stop")
+                self._forget(answer)
             outputs.append(output)
-            self._go_on(output.request_id)
+            self._advance(output.request_id)
         return outputs
 
-    def _go_on(self, request_id: str) -> None:
-        """Queue the samples that waited for the prompt to be computed; forget a request whose samples are done."""
+    def _advance(self, request_id: str) -> None:
+        """Queue the samples that waited for the prompt to be computed; forget a request whose answers all ended."""
         samples = self._samples[request_id]
         for request in samples.take_held():
             self.scheduler.add(request)
         if samples.finished:
             del self._samples[request_id]
 
-    def _forget(self, stream: OutputStream) -> None:
-        del self._streams[stream.request.id], self._params[stream.request.id]
+    def _forget(self, answer: Answer) -> None:
+        del self._answers[answer.request.id], self._params[answer.request.id]

@@ -78,8 +78,12 @@ class EngineConfig:
 
     @property
     def effective_attention(self) -> str:
-        on_gpu = self.device.startswith("cuda") and self.effective_dtype != "float64"
-        return ("triton" if on_gpu and find_spec("triton") else "torch") if self.attention is None else self.attention
+        """The backend: the config's, or the fastest for this device, type and mode."""
+        if self.attention is not None:
+            return self.attention
+        if self.device.startswith("cuda") and self.effective_dtype != "float64" and find_spec("triton"):
+            return "triton"
+        return "fast_cpu" if self.device.startswith("cpu") and not self.exact else "torch"
 
 
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

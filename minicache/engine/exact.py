@@ -10,157 +10,89 @@ softmax depends on absolute position alone:
     rows that are multiplied                 [0 0 0 0 0 0 x x x x]  [x x x x 0 0 ...]
 
 A tile is 16 consecutive positions of one sequence; its rows that are not computed now are zero. A row of a product
-depends on that row and on the product's shape, so what stands in the other rows does not matter. Keys and values are
-always read back from the cache, by position, whatever its block size: see `exact_attention.py` and, on a GPU,
-`kernels/paged_attention.py`. The law holds within one process, thread count, device, attention backend and tile size.
+depends on that row and on the product's shape, so the other rows may hold anything. `TiledRows` lays the rows of the
+model out like this; attention reads keys and values back from the cache, by position, whatever its block size
+(`TileAttention`, or on a GPU `kernels/paged_attention.py`). The law holds within one process, thread count, device,
+attention backend and tile size.
 
 Shapes: n tiles, P positions of a tile, T rows of the step, R = n * P rows with padding, E hidden size, V vocabulary,
-        Hq query heads, Hkv key-value heads, D head size.
+        Hq query heads, Hkv key-value heads, G = Hq / Hkv, D head size, N blocks, B block size,
+        c = (t + 1) * P keys of tile t.
 """
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from minicache.engine.attention import Attention
-from minicache.engine.batch import Batch
-from minicache.engine.exact_attention import TileAttention
-from minicache.engine.kv_cache import KVCache
-from minicache.engine.layers import Linear, rotate
-from minicache.engine.model import Layer, Model
+from minicache.engine.attention import BY_BLOCK, Batch, SequenceRows, scatter
+from minicache.engine.model import Model, Rows
 
 STACKS = (64, 32, 16, 8, 4, 2, 1)  # how many tiles one product may have: few sizes, so that each can be tried
 
 
-def exact_attention(backend: str, tile: int) -> Attention:
-    """The attention of exact mode, on the backend "torch" or "triton"."""
-    if backend != "triton":
-        return TileAttention(tile)
-    from minicache.engine.triton_attention import TritonAttention
-
-    return TritonAttention(exact_tile=tile)
-
-
 @dataclass(frozen=True)
-class Tiles:
-    """A step cut into tiles of `size` positions. `place` says which of the R padded rows each of its T rows is."""
+class TiledRows(Rows):
+    """Rows in tiles of `tile` positions, multiplied tile by tile; with `stacked`, many tiles in one product.
 
-    size: int
-    place: Tensor  # (T,)
-    positions: Tensor  # (R,)
+    Stack only where `can_stack` finds that this gives the same bits.
+    """
 
-    @classmethod
-    def of(cls, batch: Batch, size: int) -> "Tiles":
-        place: list[Tensor] = []
-        positions: list[Tensor] = []
-        num_rows = 0
+    tile: int
+    stacked: bool
+    place: Tensor | None = None  # (T,) which of the R rows each row of the step is
+    num_rows: int = 0  # R
+
+    def of(self, batch: Batch) -> "TiledRows":
+        places, num_rows = [], 0
         for sequence in batch.sequences:
-            first = sequence.start // size * size
-            padded = torch.arange(first, -(-sequence.context // size) * size)
-            place.append(torch.arange(sequence.start, sequence.context) - first + num_rows)
-            positions.append(padded)
-            num_rows += len(padded)
-        device = batch.positions.device
-        return cls(size, torch.cat(place).to(device), torch.cat(positions).to(device))
+            first = sequence.start // self.tile * self.tile
+            places.append(torch.arange(sequence.start, sequence.context) - first + num_rows)
+            num_rows += -(-sequence.context // self.tile) * self.tile - first
+        return replace(self, place=torch.cat(places).to(batch.positions.device), num_rows=num_rows)
 
     def pad(self, rows: Tensor) -> Tensor:
-        """The step's rows `(T, ...)` in their places among `(R, ...)`; the others are zero."""
-        padded = rows.new_zeros((len(self.positions), *rows.shape[1:]))
+        padded = rows.new_zeros((self.num_rows, *rows.shape[1:]))
         padded[self.place] = rows
         return padded
 
+    def unpad(self, rows: Tensor) -> Tensor:
+        return rows[self.place]
 
-class ExactModel(Model):
-    """A `Model` that runs in exact mode, with an attention of `exact_attention` (None: that of torch).
-
-    `stacked`: several tiles may be one product (None: if `can_stack` finds so).
-    """
-
-    def __init__(
-        self, model: Model, attention: Attention | None = None, tile: int = 16, stacked: bool | None = None
-    ) -> None:
-        super().__init__(model.config, model.embedding, model.layers, model.norm, model.lm_head)
-        self.attention = attention or TileAttention(tile)
-        self.tile = tile
-        self.stacked = can_stack(model, tile) if stacked is None else stacked
-
-    def like(self, other: Model) -> "ExactModel":
-        return ExactModel(other, self.attention, self.tile, self.stacked)
-
-    @torch.inference_mode()
-    def forward(self, tokens: Tensor, kv_cache: KVCache, batch: Batch, attention: Attention | None = None) -> Tensor:
-        """As `Model.forward`, by its own attention whatever `attention` is given. Returns `(T, E)`."""
-        tiles = Tiles.of(batch, self.tile)
-        hidden = tiles.pad(self.embedding[tokens])  # (R, E)
-        cos, sin = self.rotary.at(tiles.positions.clamp(max=self.config.max_positions - 1))
-        heads, kv_heads = self.config.num_heads, self.config.num_kv_heads
-        for index, layer in enumerate(self.layers):
-            qkv = self._each(partial(project, layer, heads, kv_heads), hidden, cos, sin)[tiles.place]
-            q, k, v = qkv.split([heads, kv_heads, kv_heads], dim=1)  # (T, H, D) each
-            kv_cache.write(index, k, v, batch.slots)
-            attended = self.attention(q, kv_cache.k[index], kv_cache.v[index], batch)  # (T, Hq, D)
-            hidden = self._each(partial(go_on, layer), hidden, tiles.pad(attended.flatten(1)))
-        return self._each(self.norm, hidden)[tiles.place]
-
-    @torch.inference_mode()
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Scores of the next token for rows `hidden (r, E)`: `(r, V)`. Each is the first row of a tile of its own."""
-        if not len(hidden):  # a step of chunks alone
-            return hidden.new_empty((0, len(self.lm_head.weight)))
-        padded = hidden.new_zeros((len(hidden), self.tile, hidden.shape[1]))
-        padded[:, 0] = hidden
-        return self._each(lambda rows: linear(self.lm_head, rows)[:: self.tile], padded.flatten(0, 1))
-
-    def _each(self, op: Callable[..., Tensor], *rows: Tensor) -> Tensor:
-        """`op` on every tile of some `(R, ...)`: one by one, or many at once where that gives the same bits."""
+    def each(self, op: Callable[..., Tensor], *rows: Tensor) -> Tensor:
         sizes = STACKS if self.stacked else (1,)
         found, start = [], 0
         for size in cut(len(rows[0]) // self.tile, sizes):
             end = start + size * self.tile
-            # Fresh copies: how rows are aligned in memory may change their bits, too.
+            # Fresh copies: the alignment of rows in memory can change their bits, too.
             found.append(op(*(part[start:end].clone(memory_format=torch.contiguous_format) for part in rows)))
             start = end
         return torch.cat(found)
 
+    def single(self, op: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+        """Each row is the first of a tile of its own."""
+        if not len(rows):  # a step of chunks alone
+            return op(rows)
+        padded = rows.new_zeros((len(rows), self.tile, *rows.shape[1:]))
+        padded[:, 0] = rows
+        return self.each(lambda tiles: op(tiles)[:: self.tile], padded.flatten(0, 1))
+
 
 def cut(number: int, sizes: tuple[int, ...]) -> Iterator[int]:
-    """`number` as a sum of `sizes`, which fall to 1: as few as can be."""
+    """`number` as a sum of as few `sizes` as possible; `sizes` fall to 1."""
     for size in sizes:
         for _ in range(number // size):
             yield size
         number %= size
 
 
-def project(layer: Layer, heads: int, kv_heads: int, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Queries, keys and values of `hidden (rows, E)`, rotated to their positions: `(rows, Hq + 2 Hkv, D)`."""
-    qkv = linear(layer.qkv, layer.attention_norm(hidden)).unflatten(-1, (heads + 2 * kv_heads, -1))
-    qk, v = qkv.split([heads + kv_heads, kv_heads], dim=1)
-    if layer.qk_norm:
-        qk = layer.qk_norm(qk)
-    return torch.cat((rotate(qk, cos, sin), v), dim=1)
-
-
-def go_on(layer: Layer, hidden: Tensor, attended: Tensor) -> Tensor:
-    """What a layer makes of `hidden (rows, E)` and its `attended (rows, Hq D)`: `(rows, E)`."""
-    hidden = hidden + linear(layer.output, attended)
-    gate, up = linear(layer.gate_up, layer.mlp_norm(hidden)).chunk(2, dim=-1)
-    return hidden + linear(layer.down, F.silu(gate) * up)
-
-
-def linear(weights: Linear, rows: Tensor) -> Tensor:
-    """Not `Linear` itself, which has other ways for few rows than for many."""
-    return F.linear(rows, weights.weight, weights.bias)
-
-
 def can_stack(model: Model, tile: int = 16) -> bool:
-    """Whether computing several tiles at once gives, on this machine, the same bits as tile by tile.
+    """Whether computing several tiles at once gives the same bits on this machine as tile by tile.
 
-    Tries all of a layer and the scores of tokens with random rows, in each number of tiles that exact mode would take
-    at once. Kernels choose their way by shape, so that is nearly a proof.
+    Tries a whole layer and the scores of tokens with random rows, in each number of tiles that exact mode stacks.
+    Libraries choose their kernel by shape, so this is nearly a proof.
     """
     config = model.config
     generator = torch.Generator(model.device).manual_seed(0)
@@ -173,10 +105,10 @@ def can_stack(model: Model, tile: int = 16) -> bool:
     cos, sin = model.rotary.at(torch.arange(len(hidden), device=model.device) % config.max_positions)
     layer = model.layers[0]
     tried: list[tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = [
-        (partial(project, layer, config.num_heads, config.num_kv_heads), (hidden, cos, sin)),
-        (partial(go_on, layer), (hidden, attended)),
+        (layer.before_attention, (hidden, cos, sin)),
+        (layer.after_attention, (hidden, attended)),
         (model.norm, (hidden,)),
-        (lambda rows: linear(model.lm_head, rows)[::tile], (hidden,)),
+        (lambda rows: model.lm_head(rows)[::tile], (hidden,)),
     ]
     with torch.inference_mode():
         for op, rows in tried:
@@ -188,3 +120,73 @@ def can_stack(model: Model, tile: int = 16) -> bool:
                 if not torch.equal(stacked, torch.cat(apart[:size])):
                     return False
     return True
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Positions `[start, start + P)` of a sequence, some of which are `rows` of the step."""
+
+    start: int
+    rows: slice  # of the step
+    first: int  # the row of the tile that is the first of these
+    slots: Tensor  # (min(context, start + P),) of all positions from 0 on: those that the tile's rows may attend to
+
+
+class TileAttention:
+    """`Attention` in plain torch, tile by tile: each row has the same bits whatever else is computed in its step.
+
+    Does not use `scaled_dot_product_attention`, which chooses its kernel, and with it the order of its sums, by the
+    number of queries and keys.
+    """
+
+    kv_order = BY_BLOCK
+    store = staticmethod(scatter)
+
+    def __init__(self, tile: int = 16) -> None:
+        self.tile = tile
+        self._batch: Batch | None = None
+        self._tiles: list[Tile] = []
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+        if batch is not self._batch:  # the tiles of a step are the same in every layer
+            self._tiles = [tile for each in batch.sequences for tile in tiles_of(each, self.tile, batch.block_size)]
+            self._batch = batch
+        k, v = k.flatten(0, 1), v.flatten(0, 1)  # (N B, Hkv, D): a row for each slot
+        out = torch.empty_like(q)
+        for tile in self._tiles:
+            new = q[tile.rows]
+            padded = q.new_zeros((self.tile, *q.shape[1:]))  # (P, Hq, D)
+            padded[tile.first : tile.first + len(new)] = new
+            out[tile.rows] = attend_tile(padded, tile, k, v)[tile.first : tile.first + len(new)]
+        return out
+
+
+def tiles_of(sequence: SequenceRows, size: int, block_size: int) -> Iterator[Tile]:
+    """The tiles in which a sequence has rows."""
+    positions = torch.arange(sequence.context, device=sequence.block_table.device)
+    slots = sequence.block_table[positions // block_size] * block_size + positions % block_size
+    for start in range(sequence.start // size * size, sequence.context, size):
+        first, end = max(start, sequence.start), min(start + size, sequence.context)
+        rows = slice(sequence.row + first - sequence.start, sequence.row + end - sequence.start)
+        yield Tile(start, rows, first - start, slots[: start + size])
+
+
+def attend_tile(q: Tensor, tile: Tile, k: Tensor, v: Tensor) -> Tensor:
+    """Attention of one tile's `q (P, Hq, D)` over slots of `k` and `v (slots, Hkv, D)`; returns `(P, Hq, D)`.
+
+    There are always `c = start + P` keys. Those not written yet are zero and masked, not left out (0 x NaN is NaN).
+    """
+    size, heads, head_dim = q.shape
+    kv_heads = k.shape[1]
+    num_keys = tile.start + size
+    keys, values = (cache.new_zeros((num_keys, kv_heads, head_dim)) for cache in (k, v))
+    keys[: len(tile.slots)], values[: len(tile.slots)] = k[tile.slots], v[tile.slots]
+    # The G queries that share a key-value head are rows of one product: (Hkv, P G, D) x (Hkv, D, c).
+    grouped = q.unflatten(1, (kv_heads, -1)).transpose(0, 1).flatten(1, 2).contiguous()
+    scores = (grouped @ keys.permute(1, 2, 0).contiguous()) / math.sqrt(head_dim)
+    wide = torch.promote_types(scores.dtype, torch.float32)
+    rows = torch.arange(tile.start, tile.start + size, device=q.device).repeat_interleave(heads // kv_heads)
+    future = torch.arange(num_keys, device=q.device) > rows[:, None]  # (P G, c)
+    weights = scores.to(wide).masked_fill(future, -math.inf).softmax(-1).to(q.dtype)
+    attended = weights @ values.transpose(0, 1).contiguous()  # (Hkv, P G, D)
+    return attended.unflatten(1, (size, -1)).transpose(0, 1).flatten(1, 2)

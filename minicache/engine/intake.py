@@ -1,4 +1,4 @@
-"""What an engine can be asked: prompts and parameters, checked before anything is queued."""
+"""Intake: prompts and parameters, checked before anything is queued."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -14,7 +14,7 @@ Prompt = str | Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """The limits of one engine. Each check raises one sentence that names the field; none changes anything."""
+    """The limits of one engine. Each check raises one sentence that names the field, and changes nothing."""
 
     tokenizer: Tokenizer | None
     vocab_size: int
@@ -41,7 +41,7 @@ class Intake:
         return tokens
 
     def params(self, params: SamplingParams | None) -> SamplingParams:
-        """The parameters, with a seed of their own where they name none."""
+        """The parameters, with a random seed if they name none."""
         params = SamplingParams() if params is None else params
         if not isinstance(params, SamplingParams):
             raise InvalidArgument(f"params must be SamplingParams, not {params!r}")
@@ -53,14 +53,14 @@ class Intake:
         return frozenset([*params.stop_tokens, *model])
 
     def check(self, params: SamplingParams, num_prompt_tokens: int) -> None:
-        """Refuse what this model cannot do. What the pool cannot hold is refused by the scheduler."""
+        """Refuse parameters that this model cannot serve. The scheduler refuses what the pool cannot hold."""
         if num_prompt_tokens + params.max_tokens > self.max_context:
             raise RequestTooLong(
                 f"a prompt of {num_prompt_tokens:,} tokens and max_tokens {params.max_tokens:,} exceed the context of "
                 f"{self.max_context:,}: shorten the prompt or lower max_tokens"
             )
         if params.stop and self.tokenizer is None:
-            raise NoTokenizer("stop: the model has no tokenizer, so there is no text to find it in: use stop_tokens")
+            raise NoTokenizer("stop: the model has no tokenizer, so its answers have no text: use stop_tokens")
         for token in params.stop_tokens:
             if token >= self.vocab_size:
                 raise InvalidArgument(f"stop_tokens: {token} is not in the vocabulary of {self.vocab_size:,}")

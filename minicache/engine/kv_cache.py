@@ -1,29 +1,25 @@
-"""The KV cache: where the keys and values of all cached tokens lie, block by block.
+"""The KV cache: memory for the keys and values of all cached tokens, block by block.
 
-Shapes: N blocks, B block size, Hkv key-value heads, D head size, T tokens of a step.
-Which block belongs to whom is not known here: that is the prefix cache's business (`minicache.core`).
+Which block belongs to which request is the prefix cache's business (`minicache.core`), not known here.
+
+Shapes: N blocks, B block size, Hkv key-value heads, D head size.
 """
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from minicache.core.errors import require_int
+from minicache.engine.attention import BY_BLOCK
 from minicache.engine.errors import PoolTooSmall
 from minicache.engine.model_config import ModelConfig
 
-Store = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]  # k, v, k_cache, v_cache, slots
-
 
 class KVCache:
-    """Keys and values, for each layer one tensor `(N, B, Hkv, D)` each. Block 0 is padding: no token lies there.
+    """Keys `k` and values `v`: one tensor `(N, B, Hkv, D)` each for every layer. Block 0 is padding and holds no token.
 
-    In memory a Triton `store` wants just that order. Without one each head's keys lie together, as `(Hkv, N, B, D)`:
-    torch's attention reads head after head, and the keys of consecutive blocks are then one run of memory.
-
-    The memory is not initialised: whoever reads it must not let what was never written reach a result, not even with
-    weight 0, for it may be NaN.
+    `kv_order` is the order of these dimensions in memory, which the attention backend declares (`Attention.kv_order`);
+    the backend also writes them (`Attention.store`). The memory is not initialised: slots never written may be NaN, so
+    readers must keep them out of a result, not give them weight 0. Raises `PoolTooSmall` if there is too little memory.
     """
 
     def __init__(
@@ -33,35 +29,23 @@ class KVCache:
         block_size: int,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
-        store: Store | None = None,
+        kv_order: tuple[int, int, int, int] = BY_BLOCK,
     ) -> None:
         self.num_blocks = require_int("num_blocks", num_blocks, 2)
         self.block_size = require_int("block_size", block_size, 1)
-        self._store = store or scatter
         shape = (num_blocks, block_size, config.num_kv_heads, config.head_dim)
-        order = (0, 1, 2, 3) if store else (2, 0, 1, 3)
 
         def layers() -> list[Tensor]:
-            return [torch.empty_permuted(shape, order, dtype=dtype, device=device) for _ in range(config.num_layers)]
+            return [torch.empty_permuted(shape, kv_order, dtype=dtype, device=device) for _ in range(config.num_layers)]
 
         try:
             self.k, self.v = layers(), layers()
-        except (RuntimeError, TypeError):  # no such memory here, or nowhere: torch's words for that fill several lines
+        except (RuntimeError, TypeError):  # too little memory, or a size no machine has: torch's message is many lines
             size = num_blocks * block_bytes(config, block_size, dtype)
             raise PoolTooSmall(
                 f"a KV cache of {num_blocks:,} blocks needs {size:,} bytes, more than can be had on {device}: "
                 "give fewer num_blocks, or a smaller memory_budget"
             ) from None
-
-    def write(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> None:
-        """Store `k` and `v`, both `(T, Hkv, D)`, at `slots (T,)`; slot = block * B + offset."""
-        self._store(k, v, self.k[layer], self.v[layer], slots)
-
-
-def scatter(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
-    """Store rows with torch's own kernel: what a `KVCache` does unless it is given another way."""
-    k_cache.flatten(0, 1).index_copy_(0, slots, k)
-    v_cache.flatten(0, 1).index_copy_(0, slots, v)
 
 
 def block_bytes(config: ModelConfig, block_size: int, dtype: torch.dtype) -> int:

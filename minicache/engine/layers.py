@@ -11,39 +11,16 @@ from torch import Tensor
 
 from minicache.engine.model_config import ModelConfig, RopeScaling
 
-FEW_ROWS = range(2, 17)
-
 
 class Linear:
-    """`x (T, in) -> (T, out)` with `weight (out, in)` and perhaps `bias (out,)`.
-
-    In float32 on a CPU the product is oneDNN's: F.linear asks the BLAS that torch was built with, and MKL took 1.3
-    times as long for a prompt and for a single row on AMD's cores. For the few rows of a decode batch oneDNN is faster
-    still on a weight laid out for them. The first such batch makes that copy; it costs as much memory again.
-    """
+    """`x (T, in) -> (T, out)` with `weight (out, in)` and perhaps `bias (out,)`."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight = weight
         self.bias = bias
-        self._packed: Tensor | None = None
-        self._onednn = weight.device.type == "cpu" and weight.dtype == torch.float32 and has_onednn()
 
     def __call__(self, x: Tensor) -> Tensor:
-        if not self._onednn:
-            return F.linear(x, self.weight, self.bias)
-        weight = self._for_few_rows() if len(x) in FEW_ROWS else self.weight
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, self.bias, "none", [], "")
-        return product
-
-    def _for_few_rows(self) -> Tensor:
-        if self._packed is None:
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, 8)  # laid out for about 8 rows
-        return self._packed
-
-
-def has_onednn() -> bool:
-    """Whether this build of torch has oneDNN, and its product of matrices."""
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        return F.linear(x, self.weight, self.bias)
 
 
 class RMSNorm:
@@ -60,7 +37,7 @@ class RMSNorm:
 
 
 class Rotary:
-    """Rotary position embedding from one table, so that a position is rotated the same in every batch.
+    """Rotary position embedding (arXiv 2104.09864) from one table: a position is rotated the same in every batch.
 
     The table is float64 for a float64 model and float32 for all others, as the models were trained.
     """
@@ -90,7 +67,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
-    """Llama 3's scaling: wavelengths beyond the original context are stretched, short ones kept, a ramp between."""
+    """Llama 3's scaling: stretches wavelengths beyond the original context, keeps short ones, and ramps in between."""
     wavelengths = 2 * math.pi / frequencies
     turns = scaling.original_max_positions / wavelengths  # full turns within the original context
     low, high = scaling.low_freq_factor, scaling.high_freq_factor

@@ -11,13 +11,12 @@ from torch import Tensor
 
 from minicache.core import StepPlan
 from minicache.core.step_plan import ScheduledRequest
-from minicache.engine.attention import Attention
-from minicache.engine.batch import Batch
+from minicache.engine.answers import TokenLogprobs
+from minicache.engine.attention import Attention, Batch
 from minicache.engine.errors import BrokenModel
 from minicache.engine.kv_cache import KVCache
-from minicache.engine.logprobs import TokenLogprobs, token_logprobs
 from minicache.engine.model import Model
-from minicache.engine.sampler import Draw, sample
+from minicache.engine.sampler import Draw, sample, token_logprobs
 from minicache.engine.sampling_params import SamplingParams
 
 ROWS_OF_LOGITS = 256  # prompt positions whose logits are in memory at once: each is as long as the vocabulary

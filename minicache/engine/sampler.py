@@ -12,6 +12,7 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
+from minicache.engine.answers import Logprob, TokenLogprobs
 from minicache.engine.sampling_params import SamplingParams
 
 FARTHEST = 1e300  # no penalty moves a score farther from 0: the difference of two infinite ones is no number
@@ -100,3 +101,17 @@ def uniform(seed: int, position: int) -> float:
     """A number in [0, 1) from a seed and a position alone: a hash needs no state that a batch could disturb."""
     digest = blake2b(f"{seed}:{position}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / 2**53
+
+
+def token_logprobs(logits: Tensor, tokens: Sequence[int], k: int) -> list[TokenLogprobs]:
+    """For each row of `logits (R, V)` the log-probability of its token, and of the `k` likeliest, in float64.
+
+    As the model gives them: before temperature, penalty and filters.
+    """
+    scores = logits.cpu().double().log_softmax(-1)  # (R, V)
+    chosen = scores[torch.arange(len(tokens)), torch.tensor(tokens, dtype=torch.int64)].tolist()
+    top = scores.topk(k, dim=-1)  # (R, k)
+    return [
+        TokenLogprobs(Logprob(token, value), tuple(Logprob(*entry) for entry in zip(ids, values, strict=True)))
+        for token, value, ids, values in zip(tokens, chosen, top.indices.tolist(), top.values.tolist(), strict=True)
+    ]

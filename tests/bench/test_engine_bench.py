@@ -120,7 +120,7 @@ def test_another_model_or_block_size_has_no_goals():
 
 def test_both_arms_choose_the_same_tokens():
     pytest.importorskip("transformers")
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     prompts = [[ord(letter) for letter in "prefix " * times] for times in (9, 12, 10)]
     ours = MinicacheArm("tiny", block_size=16, room=1000, max_tokens=8)

@@ -8,7 +8,7 @@ import pytest
 
 from minicache.bench import timestamp
 from minicache.cli import main as cli
-from minicache.engine.tiny import write_tiny
+from minicache.engine.tiny.folder import write_tiny
 
 pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 QUICK = {

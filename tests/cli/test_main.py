@@ -175,6 +175,7 @@ def test_doctor_as_json(capsys):
         "cuda",
         "mps",
         "torch",
+        "fast_cpu",
         "reference",
         "triton",
     ]

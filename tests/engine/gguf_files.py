@@ -6,9 +6,10 @@ import gguf
 import numpy as np
 import torch
 
-from minicache.engine.gguf_reader import PER_LAYER, TOP
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.tiny import byte_letters, random_weights
+from minicache.engine.models.gguf import PER_LAYER, TOP
+from minicache.engine.tiny.folder import byte_letters
+from minicache.engine.tiny.random_model import random_weights
 
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MERGES = ["Ġ t", "h e", "Ġt he", "1 2"]

@@ -8,14 +8,13 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from minicache.engine.attention import attention_backend
-from minicache.engine.batch import Batch
+from minicache.engine.attention import Batch
+from minicache.engine.backends import make_backend
 from minicache.engine.kv_cache import KVCache
-from minicache.engine.loader import build_model
 from minicache.engine.model import Model
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.tiny import random_weights
-from minicache.engine.weights import MemoryWeights
+from minicache.engine.models.loader import MemoryWeights, build_model
+from minicache.engine.tiny.random_model import random_weights
 
 SIZES: dict[str, Any] = {
     "vocab_size": 61,
@@ -78,9 +77,8 @@ def run_chunks(
     """Logits `(len(tokens), V)` of one sequence computed in chunks of these sizes, over a shuffled block table."""
     num_blocks = -(-len(tokens) // block_size)
     table = (torch.randperm(num_blocks, generator=torch.Generator().manual_seed(5)) + 1).tolist()
-    attention = attention_backend(backend)
-    store = getattr(attention, "store", None)
-    kv_cache = KVCache(model.config, num_blocks + 1, block_size, model.dtype, store=store)
+    attention = make_backend(backend).attention
+    kv_cache = KVCache(model.config, num_blocks + 1, block_size, model.dtype, kv_order=attention.kv_order)
     for layer in (*kv_cache.k, *kv_cache.v):
         layer.fill_(torch.nan)  # what was never written must never show
     start, rows = 0, []

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache.core.errors import InvalidArgument
-from minicache.engine import torch_attention
-from minicache.engine.attention import BACKENDS, attention_backend
-from minicache.engine.batch import Batch
+from minicache.engine.attention import BY_BLOCK, BY_HEAD, Batch
+from minicache.engine.backends import BACKENDS, make_backend
+from minicache.engine.fast_cpu import attention as fast_cpu
 
 KV_HEADS, GROUP, HEAD_DIM = 2, 3, 4
 
@@ -39,7 +39,7 @@ def batches(draw: st.DrawFn) -> tuple[Batch, int]:
 
 
 def tensors(
-    batch: Batch, num_blocks: int, dtype: torch.dtype = torch.float64, order: tuple[int, ...] = (2, 0, 1, 3)
+    batch: Batch, num_blocks: int, dtype: torch.dtype = torch.float64, order: tuple[int, ...] = BY_HEAD
 ) -> tuple[torch.Tensor, ...]:
     """Queries, and a cache in which whatever no sequence holds is NaN. `order` of its dimensions in memory."""
     generator = torch.Generator().manual_seed(0)
@@ -58,28 +58,28 @@ def tensors(
     batches(),
     st.sampled_from(sorted(BACKENDS.keys() - {"reference", "triton"})),
     st.booleans(),
-    st.sampled_from([(0, 1, 2, 3), (2, 0, 1, 3)]),
+    st.sampled_from([BY_BLOCK, BY_HEAD]),
 )
 def test_backends_equal_the_definition(
     drawn: tuple[Batch, int], backend: str, tiny_limits: bool, order: tuple[int, ...]
 ) -> None:
     batch, num_blocks = drawn
     q, k, v = tensors(batch, num_blocks, order=order)
-    expected = attention_backend("reference")(q, k, v, batch)
+    expected = make_backend("reference").attention(q, k, v, batch)
     before = k.clone(), v.clone()
     with pytest.MonkeyPatch.context() as patch:
         if tiny_limits:  # reach every branch with small shapes
-            patch.setattr(torch_attention, "ROWS_PER_TILE", 3)
-            patch.setattr(torch_attention, "READ_IN_PLACE", 6)
-            patch.setattr(torch_attention, "PADDING", 9)  # a short sequence beside a long one
-        found = attention_backend(backend)(q, k, v, batch)
+            patch.setattr(fast_cpu, "ROWS_PER_TILE", 3)
+            patch.setattr(fast_cpu, "READ_IN_PLACE", 6)
+            patch.setattr(fast_cpu, "PADDING", 9)  # a short sequence beside a long one
+        found = make_backend(backend).attention(q, k, v, batch)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close((k, v), before, rtol=0, atol=0, equal_nan=True)
 
 
 def test_one_backend_serves_batch_after_batch() -> None:
     """Its buffers are reused; what the last batch left in them must not show."""
-    attention, oracle = attention_backend("torch"), attention_backend("reference")
+    attention, oracle = make_backend("fast_cpu").attention, make_backend("reference").attention
     for table, start in (([3, 1, 4, 2], 12), ([2, 5], 3), ([5, 4, 3, 2, 1], 17), ([4, 1], 4)):
         batch = Batch.build([(start, 1, table), (start - 1, 2, [t + 5 for t in table])], 4)
         q, k, v = tensors(batch, 11)
@@ -91,8 +91,8 @@ def test_what_fills_up_a_short_sequence_is_never_unwritten_memory(shorter: int) 
     """Also where its only block is not full: then every copy of that block has a tail."""
     batch = Batch.build([(shorter - 1, 1, [3, 5][: -(-shorter // 16)]), (31, 1, [1, 4])], 16)
     q, k, v = tensors(batch, 6)
-    expected = attention_backend("reference")(q, k, v, batch)
-    torch.testing.assert_close(attention_backend("torch")(q, k, v, batch), expected, rtol=0, atol=1e-12)
+    expected = make_backend("reference").attention(q, k, v, batch)
+    torch.testing.assert_close(make_backend("fast_cpu").attention(q, k, v, batch), expected, rtol=0, atol=1e-12)
 
 
 def test_the_definition_is_softmax_attention() -> None:
@@ -102,19 +102,19 @@ def test_the_definition_is_softmax_attention() -> None:
     k = torch.tensor([[[[9.0]], [[9.0]]], [[[0.0]], [[0.5]]]], dtype=torch.float64)
     v = torch.tensor([[[[9.0]], [[9.0]]], [[[1.0]], [[3.0]]]], dtype=torch.float64)
     e = torch.tensor(1.0, dtype=torch.float64).exp()
-    torch.testing.assert_close(attention_backend("reference")(q, k, v, batch)[0, 0, 0], (1 + 3 * e) / (1 + e))
+    torch.testing.assert_close(make_backend("reference").attention(q, k, v, batch)[0, 0, 0], (1 + 3 * e) / (1 + e))
 
 
 def test_a_batch_knows_where_each_row_lies() -> None:
     batch = Batch.build([(0, 3, [7]), (5, 2, [2, 9, 8])], block_size=4)
     assert batch.positions.tolist() == [0, 1, 2, 5, 6]
     assert batch.slots.tolist() == [28, 29, 30, 37, 38]
-    assert batch.block_tables.tolist() == [[7, 0], [2, 9]]  # what the context does not reach is left out
-    assert [sequence.first_block for sequence in batch.sequences] == [7, None]
+    assert [s.block_table.tolist() for s in batch.sequences] == [[7], [2, 9]]  # blocks after the context are left out
+    assert [fast_cpu.run_start(torch.tensor(table)) for table in ([7], [2, 9], [4, 5, 6])] == [7, None, 4]
     with pytest.raises(ValueError, match="cannot lay out 5 rows from 0 over 1 blocks"):
         Batch.build([(0, 5, [1])], block_size=4)
 
 
 def test_an_unknown_backend_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="attention must be one of torch, reference"):
-        attention_backend("flash")
+    with pytest.raises(InvalidArgument, match="must be one of torch, fast_cpu, triton, reference, not 'flash'"):
+        make_backend("flash")

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from minicache.core.errors import InvalidArgument, RequestTooLong
-from minicache.engine import Engine, EngineConfig, SamplingParams, model_store
+from minicache.engine import Engine, EngineConfig, SamplingParams
 from minicache.engine.errors import BackendUnavailable, NoTokenizer, PoolTooSmall, UnknownModel
 from minicache.engine.kv_cache import block_bytes, blocks_for_budget
+from minicache.engine.models import store as model_store
 from minicache.text.errors import TokenizerFailed
 from tests.engine.small_models import run_chunks, small_model, write_model
 
@@ -32,7 +33,7 @@ def engine(home: Path, request: pytest.FixtureRequest) -> Iterator[Engine]:
     engine.cache.check()
     assert not engine.has_unfinished
     assert engine.cache.num_free == engine.cache.capacity, "blocks leaked"
-    assert not engine._streams
+    assert not engine._answers
     assert not engine._params
 
 
@@ -223,9 +224,13 @@ def test_bad_input_is_refused_and_the_others_go_on(engine: Engine, name: str) ->
         ({"cache": "radix", "profile": "vllm"}, InvalidArgument, "profile vllm publishes KV when it is scheduled"),
         ({"dtype": "int4"}, InvalidArgument, "dtype must be one of"),
         ({"device": "tpu"}, InvalidArgument, "device must be one of cpu, cuda, mps"),
-        ({"attention": "flash"}, InvalidArgument, "attention must be one of torch, reference"),
+        ({"attention": "flash"}, InvalidArgument, "attention must be one of torch, fast_cpu, triton, reference"),
         ({"max_context": 5000}, InvalidArgument, "max_context 5,000 exceeds the model's context of 4,096"),
-        ({"attention": []}, InvalidArgument, "attention must be one of torch, reference, triton, not"),
+        (
+            {"attention": []},
+            InvalidArgument,
+            "attention must be one of torch, fast_cpu, triton, reference, not",
+        ),
         ({"events": 5}, InvalidArgument, "events must be a function to call with each event, not 5"),
         ({"exact": "no"}, InvalidArgument, "exact must be one of True, False, not 'no'"),
         ({"max_num_batched_tokens": 0}, InvalidArgument, "max_num_batched_tokens must be at least 1"),

@@ -9,7 +9,7 @@ import torch
 from minicache.core.errors import InvalidArgument
 from minicache.engine import Engine, SamplingParams
 from minicache.engine.errors import NoTokenizer
-from minicache.engine.tiny import TINY_FOLDER
+from minicache.engine.models.store import TINY_FOLDER
 from tests.engine.small_models import write_model
 
 PROMPT = "A prefix cache keeps the keys and values of a prompt's beginning."
@@ -24,7 +24,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     engine.cache.check()
     assert not engine.has_unfinished
     assert engine.cache.num_free == engine.cache.capacity, "blocks leaked"
-    assert not engine._streams
+    assert not engine._answers
     assert not engine._params
 
 

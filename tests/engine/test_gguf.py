@@ -6,10 +6,17 @@ import pytest
 import torch
 
 from minicache.engine.errors import BrokenModel, UnsupportedModel
-from minicache.engine.gguf_convert import convert
-from minicache.engine.loader import build_model, load_config, load_eos_tokens, load_model
-from minicache.engine.model_store import resolve
-from minicache.engine.weights import FolderWeights, MemoryWeights, read_json
+from minicache.engine.models.gguf import convert
+from minicache.engine.models.loader import (
+    FolderWeights,
+    MemoryWeights,
+    build_model,
+    load_config,
+    load_eos_tokens,
+    load_model,
+    read_json,
+)
+from minicache.engine.models.store import resolve
 from minicache.text.template import ChatTemplate
 from minicache.text.tokenizer import HubTokenizer
 from tests.engine.gguf_files import TEMPLATE, config, write_gguf

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from minicache.core.errors import InvalidArgument, MinicacheError
 from minicache.engine import Engine, SamplingParams
 from minicache.engine.errors import BrokenModel, PoolTooSmall, UnknownModel
-from minicache.engine.tiny import write_tiny
+from minicache.engine.tiny.folder import write_tiny
 from minicache.text.errors import TemplateFailed
 from minicache.text.template import ChatTemplate
 

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from minicache.engine.errors import BrokenModel, UnknownModel, UnsupportedModel
-from minicache.engine.loader import load_config, load_eos_tokens, load_model
 from minicache.engine.model_config import ModelConfig
+from minicache.engine.models.loader import load_config, load_eos_tokens, load_model
 from tests.engine.small_models import LLAMA3_ROPE, hf_config, run_chunks, write_model
 
 TOKENS = list(range(0, 60, 3))

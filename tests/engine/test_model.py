@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from minicache.engine import model as model_module
-from minicache.engine.layers import FEW_ROWS, Linear, Rotary, rotate
-from minicache.engine.loader import load_model
-from minicache.engine.model_store import resolve
+from minicache.engine.fast_cpu import products
+from minicache.engine.fast_cpu.products import FEW_ROWS, OneDnnLinear, SlicedRows, linear_for
+from minicache.engine.layers import Linear, Rotary, rotate
+from minicache.engine.models.loader import load_model
+from minicache.engine.models.store import resolve
 from tests.engine.small_models import FAMILIES, run_chunks, small_model, write_model
 
 TOKENS = [(7 * i * i + 3 * i) % 61 for i in range(90)]
@@ -81,23 +82,28 @@ def test_chunks_do_not_change_logits(data: st.DataObject, family: str, block_siz
 @pytest.mark.parametrize("rows", [0, 1, 2, 8, 16, 17])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("biased", [False, True])
-def test_a_linear_layer_is_a_product(rows: int, dtype: torch.dtype, biased: bool) -> None:
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_linear_layer_is_a_product(rows: int, dtype: torch.dtype, biased: bool, fast: bool) -> None:
     generator = torch.Generator().manual_seed(rows)
     weight, bias = torch.randn(35, 22, generator=generator), torch.randn(35, generator=generator)
     x = torch.randn(rows, 22, generator=generator)
     expected = x.double() @ weight.double().T + (bias.double() if biased else 0)
-    layer = Linear(weight.to(dtype), bias.to(dtype) if biased else None)
+    make = linear_for(torch.device("cpu"), dtype) if fast else Linear
+    layer = make(weight.to(dtype), bias.to(dtype) if biased else None)
     torch.testing.assert_close(layer(x.to(dtype)).double(), expected, rtol=0, atol=1e-5)
-    assert (layer._packed is not None) <= (rows in FEW_ROWS)
+    if isinstance(layer, OneDnnLinear):
+        assert (layer._packed is not None) == (rows in FEW_ROWS)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5])
-def test_the_feed_forward_network_may_take_any_number_of_rows_at_once(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = run_chunks(small_model(), TOKENS[:9], [9], 4)
-    monkeypatch.setattr(model_module, "MLP_ROWS", rows)
-    torch.testing.assert_close(run_chunks(small_model(), TOKENS[:9], [9], 4), whole, rtol=0, atol=1e-12)
+def test_any_number_of_rows_may_be_multiplied_at_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, calls = small_model(), []
+    whole = run_chunks(model, TOKENS[:9], [9], 4)
+    monkeypatch.setattr(products, "ROWS_AT_ONCE", rows)
+    model.rows, norm = SlicedRows(), model.norm
+    model.norm = lambda x: calls.append(len(x)) or norm(x)  # type: ignore[assignment]
+    torch.testing.assert_close(run_chunks(model, TOKENS[:9], [9], 4), whole, rtol=0, atol=1e-12)
+    assert calls == [rows] * (9 // rows) + [9 % rows] * (9 % rows > 0)
 
 
 def test_a_float64_model_rotates_in_float64() -> None:

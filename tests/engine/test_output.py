@@ -3,15 +3,15 @@
 import pytest
 
 from minicache.core import Request
-from minicache.engine.output import OutputStream
+from minicache.engine.answers import Answer
 from minicache.engine.sampling_params import SamplingParams
 from minicache.text.tokenizer import ByteTokenizer
 
 
-def follow(text: bytes, **settings: object) -> tuple[Request, OutputStream, list[str]]:
+def follow(text: bytes, **settings: object) -> tuple[Request, Answer, list[str]]:
     """A request that samples the bytes of `text` one by one, a second each, and ends with the last."""
     request = Request("r", [1], max_tokens=len(text))
-    stream = OutputStream(request, SamplingParams(**settings), ByteTokenizer(), now=10.0)
+    stream = Answer(request, SamplingParams(**settings), ByteTokenizer(), now=10.0)
     pieces = []
     for second, byte in enumerate(text, start=11):
         request.append(byte)
@@ -41,7 +41,7 @@ def test_timings() -> None:
 
 def test_several_tokens_at_once() -> None:
     request = Request("r", [1], max_tokens=9)
-    stream = OutputStream(request, SamplingParams(), None, now=0.0)
+    stream = Answer(request, SamplingParams(), None, now=0.0)
     for token in (5, 6):
         request.append(token)
     output = stream.update(1.0)

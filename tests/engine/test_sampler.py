@@ -10,8 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicache.engine.logprobs import token_logprobs
-from minicache.engine.sampler import Draw, at_quantile, filtered, penalised, sample, uniform
+from minicache.engine.sampler import Draw, at_quantile, filtered, penalised, sample, token_logprobs, uniform
 from minicache.engine.sampling_params import SamplingParams
 
 seeds = st.integers(-(2**63), 2**64 - 1)

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 
 from minicache.engine import Engine, EngineConfig, SamplingParams
-from minicache.engine.loader import load_eos_tokens, load_model
 from minicache.engine.model import Model
-from minicache.engine.tiny import TINY_FOLDER
+from minicache.engine.models.loader import load_eos_tokens, load_model
+from minicache.engine.models.store import TINY_FOLDER
 from minicache.engine.tiny.corpus import CORPUS, held_out, training_prose
 from minicache.text.template import ChatTemplate
 from minicache.text.tokenizer import ByteTokenizer, HubTokenizer

@@ -11,7 +11,7 @@ from minicache.core.errors import InvalidArgument
 from minicache.engine import Engine, SamplingParams
 from minicache.engine.errors import BrokenModel, EngineBusy, UnknownModel
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.tiny import random_weights
+from minicache.engine.tiny.random_model import random_weights
 from tests.engine.small_models import hf_config, write_model
 
 PROMPT = list(range(40))

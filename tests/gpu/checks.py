@@ -11,16 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minicache.engine.attention import Attention, attention_backend
-from minicache.engine.batch import Batch
-from minicache.engine.exact import ExactModel, exact_attention
+from minicache.engine.attention import Attention, Batch
+from minicache.engine.backends import make_backend
 from minicache.engine.kernels.layout import Layout
 from minicache.engine.kernels.paged_attention import paged_attention
 from minicache.engine.kernels.paged_decode import paged_decode
 from minicache.engine.kernels.store_kv import store_kv
 from minicache.engine.kv_cache import KVCache
-from minicache.engine.loader import load_model
 from minicache.engine.model import Model
+from minicache.engine.models.loader import load_model
 
 TINY = Path(__file__).resolve().parents[2] / "minicache/engine/tiny/model"
 DEVICE = "cuda"
@@ -128,15 +127,17 @@ def exact_attention_changes_no_bit(dtype: torch.dtype) -> None:
 
 def an_exact_model_changes_no_bit(dtype: torch.dtype) -> None:
     """The tiny model in exact mode: logits of a prompt whole, and in chunks."""
-    model = ExactModel(load_model(TINY, dtype, DEVICE), exact_attention("triton", 16))
+    model = load_model(TINY, dtype, DEVICE)
+    backend = make_backend("triton", DEVICE, dtype, model.config.head_dim, exact_tile=16)
+    model.rows = backend.rows(model)
     tokens = torch.randint(1, 250, (sum(CHUNKS),), device=DEVICE)
-    whole = logits_of(model, tokens, (len(tokens),), model.attention)
-    torch.testing.assert_close(logits_of(model, tokens, CHUNKS, model.attention), whole, rtol=0, atol=0)
+    whole = logits_of(model, tokens, (len(tokens),), backend.attention)
+    torch.testing.assert_close(logits_of(model, tokens, CHUNKS, backend.attention), whole, rtol=0, atol=0)
 
 
 def logits_of(model: Model, tokens: Tensor, chunks: Sequence[int], attention: Attention) -> Tensor:
     """`(len(tokens), V)` in float32, of one sequence in chunks of these sizes."""
-    cache = KVCache(model.config, 32, 16, model.dtype, DEVICE, getattr(attention, "store", None))
+    cache = KVCache(model.config, 32, 16, model.dtype, DEVICE, attention.kv_order)
     table = list(range(31, 0, -1))
     rows, start = [], 0
     for size in chunks:
@@ -151,8 +152,8 @@ def a_model_equals_itself_on_torch(dtype: torch.dtype) -> None:
     """The tiny model in chunks: logits of both backends, in float32 to 1e-3."""
     model = load_model(TINY, dtype, DEVICE)
     tokens = torch.randint(1, 250, (sum(CHUNKS),), device=DEVICE)
-    backends = (attention_backend(name, DEVICE, dtype, model.config.head_dim) for name in ("torch", "triton"))
-    logits = [logits_of(model, tokens, CHUNKS, attention) for attention in backends]
+    backends = (make_backend(name, DEVICE, dtype, model.config.head_dim) for name in ("torch", "triton"))
+    logits = [logits_of(model, tokens, CHUNKS, backend.attention) for backend in backends]
     tolerance = {torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 5e-1}[dtype]
     torch.testing.assert_close(logits[1], logits[0], rtol=tolerance, atol=tolerance)
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 
 from minicache.engine.kernels import bench, compiled
-from minicache.engine.triton_support import require_tested_version
+from minicache.engine.kernels.support import require_tested_version
 from tests.gpu.checks import CHECKS, DTYPES
 
 

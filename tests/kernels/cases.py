@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from minicache.engine.batch import Batch
+from minicache.engine.attention import Batch
 from minicache.engine.kernels.layout import Layout
 from minicache.engine.kernels.reference import ReferenceAttention
 

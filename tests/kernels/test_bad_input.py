@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from minicache.core.errors import InvalidArgument
-from minicache.engine import triton_support
-from minicache.engine.attention import attention_backend
+from minicache.engine.backends import make_backend
 from minicache.engine.errors import BackendUnavailable
 from minicache.engine.kernels import launch
+from minicache.engine.kernels import support as triton_support
 from minicache.engine.kernels.paged_attention import paged_attention
 from minicache.engine.kernels.store_kv import store_kv
 from tests.kernels.cases import Case, make
@@ -95,7 +95,7 @@ def test_a_kernel_that_is_not_interpreted_takes_no_cpu_tensors(monkeypatch: pyte
 def test_a_triton_that_is_not_tested(monkeypatch: pytest.MonkeyPatch, installed: str) -> None:
     monkeypatch.setattr(triton_support, "version", lambda package: installed)
     with pytest.raises(BackendUnavailable, match=f"tested with Triton 3.5 to 3.9, and {installed} is installed: use"):
-        attention_backend("triton")
+        make_backend("triton")
 
 
 @pytest.mark.parametrize(
@@ -112,17 +112,17 @@ def test_no_triton(monkeypatch: pytest.MonkeyPatch, system: str, remedy: str) ->
     monkeypatch.setattr(triton_support, "version", version)
     monkeypatch.setattr("platform.system", lambda: system)
     with pytest.raises(BackendUnavailable, match=remedy):
-        attention_backend("triton")
+        make_backend("triton")
 
 
 def test_without_a_gpu_and_without_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET")
     with pytest.raises(BackendUnavailable, match=r"needs a GPU, .* is cpu: .* \(for tests, .*TRITON_INTERPRET=1"):
-        attention_backend("triton")
+        make_backend("triton")
     with pytest.raises(BackendUnavailable, match="no float64 on a GPU: use attention='torch', or another dtype"):
-        attention_backend("triton", "cuda", torch.float64)
+        make_backend("triton", "cuda", torch.float64)
     with pytest.raises(BackendUnavailable, match="head sizes up to 256, not 512: use attention='torch'"):
-        attention_backend("triton", "cuda", torch.float16, 512)
+        make_backend("triton", "cuda", torch.float16, 512)
 
 
 def test_a_case_bites() -> None:

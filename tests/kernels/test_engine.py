@@ -7,7 +7,7 @@ import torch
 
 from minicache.engine import Engine, EngineConfig, SamplingParams
 from minicache.engine.kernels.store_kv import store_kv
-from minicache.engine.triton_attention import TritonAttention
+from minicache.engine.kernels.triton_attention import TritonAttention
 from tests.engine.small_models import run_chunks, small_model, write_model
 
 PROMPT = [5, 17, 3, 44, 8, 21, 60, 2, 33, 9]
@@ -32,7 +32,7 @@ def test_an_engine_that_hits(tmp_path: Path, cache: str) -> None:
     for attention in ("torch", "triton"):
         engine = Engine(model=folder, cache=cache, attention=attention, **sizes)
         answers.append([engine.generate([prompt], params)[0] for prompt in prompts])
-    assert engine.runner.kv_cache._store is store_kv
+    assert engine.runner.attention.store is store_kv
     assert isinstance(engine.runner.attention, TritonAttention)
     assert answers[1][1].cached_tokens == 8
     assert [answer.token_ids for answer in answers[1]] == [answer.token_ids for answer in answers[0]]
@@ -41,7 +41,7 @@ def test_an_engine_that_hits(tmp_path: Path, cache: str) -> None:
 def test_long_contexts_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU with many processors: decodes go to `paged_decode`, chunks do not."""
     split: list[int] = []
-    from minicache.engine import triton_attention
+    from minicache.engine.kernels import triton_attention
 
     def spy(*args: object, num_splits: int) -> torch.Tensor:
         split.append(num_splits)
@@ -60,5 +60,6 @@ def test_long_contexts_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_default_is_triton_on_a_gpu() -> None:
     assert EngineConfig(device="cuda").effective_attention == "triton"
     assert EngineConfig(device="cuda", dtype="float64").effective_attention == "torch"
-    assert EngineConfig().effective_attention == "torch"
+    assert EngineConfig().effective_attention == "fast_cpu"
+    assert EngineConfig(device="mps").effective_attention == "torch"
     assert EngineConfig(device="cuda", attention="torch").effective_attention == "torch"

@@ -16,15 +16,25 @@ from hypothesis import strategies as st
 
 from minicache.core.errors import InvalidArgument
 from minicache.engine import Engine, EngineConfig, SamplingParams
-from minicache.engine.batch import Batch
-from minicache.engine.exact import ExactModel, exact_attention
+from minicache.engine.attention import Batch
+from minicache.engine.backends import make_backend
 from minicache.engine.kernels import compiled, paged_attention, paged_decode
 from minicache.engine.kernels.launch import Geometry
 from minicache.engine.kernels.layout import Layout
-from minicache.engine.triton_attention import TritonAttention
+from minicache.engine.kernels.triton_attention import TritonAttention
+from minicache.engine.model import Model
 from tests.engine.small_models import write_model
 from tests.kernels.cases import make
-from tests.properties.exactness import assert_same_bits, cold_run, different_rows, keys_and_values, model, prompts, ways
+from tests.properties.exactness import (
+    assert_same_bits,
+    cold_run,
+    different_rows,
+    exact_model,
+    keys_and_values,
+    model,
+    prompts,
+    ways,
+)
 from tests.properties.serving import VOCABULARY, require, serve
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -37,21 +47,27 @@ def small_tiles_of_keys_on_a_large_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several tiles of keys in a short context, and fast mode would split it: what could differ, does."""
     for kernel in (paged_attention, paged_decode):
         monkeypatch.setattr(kernel, "keys_of", lambda geometry: 16)
-    monkeypatch.setattr("minicache.engine.triton_attention.processors", lambda device: 100)
+    monkeypatch.setattr("minicache.engine.kernels.triton_attention.processors", lambda device: 100)
     monkeypatch.setattr("minicache.engine.kernels.paged_decode.SHORTEST_SPLIT", 2)
 
 
 @pytest.fixture(scope="module", params=[(f, d) for f in ("llama", "qwen3") for d in DTYPES], ids=str)
-def exact(request: pytest.FixtureRequest) -> ExactModel:
-    return ExactModel(model(*request.param, **SMALL), exact_attention("triton", 16))
+def exact(request: pytest.FixtureRequest) -> Model:
+    return exact_model(model(*request.param, **SMALL))
 
 
-def test_every_way_to_the_same_logits(exact: ExactModel) -> None:
-    cold = cold_run(exact, ASKED)
+def attention() -> TritonAttention:
+    found = make_backend("triton", exact_tile=16).attention
+    assert isinstance(found, TritonAttention)
+    return found
+
+
+def test_every_way_to_the_same_logits(exact: Model) -> None:
+    cold = cold_run(exact, ASKED, attention())
     seen: Counter[str] = Counter()
     for block_size, chunk, way in ((1, 7, 2), (4, 64, 0), (16, 7, 1)):
         make, config = list(ways(block_size, chunk, room=-(-40 // block_size) + 1))[way]
-        ours = serve(ASKED, make, config, model=exact)
+        ours = serve(ASKED, make, config, model=exact, attention=attention())
         assert_same_bits(ours, cold)
         seen.update(ours.seen)
     require(seen, "hits", "evictions", "preemptions")
@@ -59,24 +75,24 @@ def test_every_way_to_the_same_logits(exact: ExactModel) -> None:
 
 @settings(max_examples=3)
 @given(data=st.data())
-def test_decode_writes_what_prefill_writes(exact: ExactModel, data: st.DataObject) -> None:
+def test_decode_writes_what_prefill_writes(exact: Model, data: st.DataObject) -> None:
     tokens = torch.tensor(data.draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=18, max_size=36)))
     first = data.draw(st.integers(1, len(tokens) - 4))
     chunks = [first, len(tokens) - 3 - first, 1, 1, 1]
     size = data.draw(st.sampled_from([1, 4, 16]))
     table = data.draw(st.permutations(range(1, 2 + len(tokens) // size)))
-    at_once = keys_and_values(exact, tokens, [len(tokens)], list(range(1, 2 + len(tokens) // 4)), 4)
-    in_pieces = keys_and_values(exact, tokens, chunks, table, size)
+    at_once = keys_and_values(exact, tokens, [len(tokens)], list(range(1, 2 + len(tokens) // 4)), 4, attention())
+    in_pieces = keys_and_values(exact, tokens, chunks, table, size, attention())
     for a, b in zip(at_once, in_pieces, strict=True):
         assert torch.equal(a, b)
 
 
 def test_without_exact_mode_the_bits_differ() -> None:
     """The same layers over the same kernels, but in tiles and splits that suit the batch."""
-    fast = ExactModel(model("llama", torch.float32, **SMALL), TritonAttention())
-    cold = cold_run(fast, ASKED)
+    fast = exact_model(model("llama", torch.float32, **SMALL))
+    cold = cold_run(fast, ASKED, TritonAttention())
     make, config = next(ways(4, 64, room=11))
-    assert different_rows(serve(ASKED, make, config, model=fast), cold)
+    assert different_rows(serve(ASKED, make, config, model=fast, attention=TritonAttention()), cold)
 
 
 @pytest.mark.parametrize(("group", "rows", "queries"), [(1, 64, 16), (3, 64, 16), (4, 64, 16), (7, 64, 8), (3, 16, 4)])
@@ -122,8 +138,8 @@ def test_an_engine_in_exact_mode(tmp_path: Path) -> None:
     logits = []
     for cache in ("none", "hash", "radix"):
         engine = Engine(model=folder, cache=cache, block_size=4, num_blocks=24, exact=True, attention="triton")
-        assert isinstance(engine.runner.model.attention, TritonAttention)
-        assert engine.runner.attention is engine.runner.model.attention
+        assert isinstance(engine.runner.attention, TritonAttention)
+        assert engine.runner.attention.exact_tile == 16
         seen: list[torch.Tensor] = []
         whole = engine.runner.logits
         engine.runner.logits = lambda *args, whole=whole, seen=seen: seen.append(whole(*args)) or seen[-1]

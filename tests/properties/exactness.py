@@ -1,19 +1,19 @@
 """What exact mode is held against: small models, a workload, many ways to serve it, and runs compared bit for bit."""
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 
 import torch
 
 from minicache.core import EventStream, HashChainCache, NoCache, PrefixCache, RadixCache, SchedulerConfig
 from minicache.engine import SamplingParams
-from minicache.engine.batch import Batch
-from minicache.engine.exact import ExactModel
+from minicache.engine.attention import Attention, Batch
+from minicache.engine.exact import TileAttention, TiledRows, can_stack
 from minicache.engine.kv_cache import KVCache
-from minicache.engine.loader import build_model
 from minicache.engine.model import Model
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.tiny import random_weights
-from minicache.engine.weights import MemoryWeights
+from minicache.engine.models.loader import MemoryWeights, build_model
+from minicache.engine.tiny.random_model import random_weights
 from tests.properties.serving import CONFIG, FAMILIES, VOCABULARY, Prompt, Run, serve
 
 # Odd sizes, so that nothing is a multiple of a vector register by luck.
@@ -32,6 +32,13 @@ def model(family: str, dtype: torch.dtype, **changes: int) -> Model:
     return build_model(config, MemoryWeights(random_weights(config, seed=5, dtype=torch.float64), dtype))
 
 
+def exact_model(model: Model, stacked: bool | None = None) -> Model:
+    """`model` in exact mode; None: tiles are stacked where this machine allows it."""
+    found = copy(model)
+    found.rows = TiledRows(16, can_stack(model) if stacked is None else stacked)
+    return found
+
+
 def prompts(cuts: Sequence[int] = (40, 32, 17, 40, 16, 33), max_tokens: int = 6) -> list[Prompt]:
     """Shared stems, cut at and beside multiples of the tile and of the block sizes, one prompt twice."""
     stem = [(3 * i * i + i) % VOCABULARY for i in range(40)]
@@ -42,10 +49,10 @@ def prompts(cuts: Sequence[int] = (40, 32, 17, 40, 16, 33), max_tokens: int = 6)
     ]
 
 
-def cold_run(model: Model, asked: list[Prompt]) -> Run:
+def cold_run(model: Model, asked: list[Prompt], attention: Attention | None = None) -> Run:
     """One request after the other, each prompt in one piece, without a cache."""
     config = SchedulerConfig.vllm(max_num_seqs=1)
-    return serve(asked, lambda events: NoCache(400, 16, events=events), config, model=model)
+    return serve(asked, lambda events: NoCache(400, 16, events=events), config, model=model, attention=attention)
 
 
 def ways(block_size: int, chunk: int, room: int) -> Iterator[tuple[Make, SchedulerConfig]]:
@@ -71,16 +78,21 @@ def different_rows(ours: Run, cold: Run) -> int:
 
 
 def keys_and_values(
-    exact: ExactModel, tokens: torch.Tensor, chunks: list[int], table: list[int], size: int
+    exact: Model,
+    tokens: torch.Tensor,
+    chunks: list[int],
+    table: list[int],
+    size: int,
+    attention: Attention | None = None,
 ) -> list[torch.Tensor]:
     """What is cached for each position after computing `tokens` in these chunks, in every layer."""
-    store = getattr(exact.attention, "store", None)
-    kv_cache = KVCache(exact.config, max(table) + 1, size, exact.dtype, store=store)
+    attention = attention or TileAttention()
+    kv_cache = KVCache(exact.config, max(table) + 1, size, exact.dtype, kv_order=attention.kv_order)
     for layer in (*kv_cache.k, *kv_cache.v):
         layer.fill_(torch.nan)  # what was never written must never show
     start = 0
     for chunk in chunks:
-        exact.forward(tokens[start : start + chunk], kv_cache, Batch.build([(start, chunk, table)], size))
+        exact.forward(tokens[start : start + chunk], kv_cache, Batch.build([(start, chunk, table)], size), attention)
         start += chunk
     positions = torch.arange(len(tokens))
     slots = torch.tensor(table)[positions // size] * size + positions % size

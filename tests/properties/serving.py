@@ -16,16 +16,16 @@ import torch
 from minicache.core import EventStream, PrefixCache, Scheduler, SchedulerConfig, StepPlan
 from minicache.core.events import BlocksEvicted, Event, NodesEvicted, RequestAdmitted, RequestPreempted
 from minicache.engine import Engine, RequestOutput, SamplingParams
-from minicache.engine.attention import TorchAttention
+from minicache.engine.answers import TokenLogprobs
+from minicache.engine.attention import Attention
+from minicache.engine.backends import make_backend
 from minicache.engine.build import Parts
 from minicache.engine.kv_cache import KVCache
-from minicache.engine.loader import build_model
-from minicache.engine.logprobs import TokenLogprobs
 from minicache.engine.model import Model
 from minicache.engine.model_config import ModelConfig
 from minicache.engine.model_runner import ModelRunner, StepResult
-from minicache.engine.tiny import random_weights
-from minicache.engine.weights import MemoryWeights
+from minicache.engine.models.loader import MemoryWeights, build_model
+from minicache.engine.tiny.random_model import random_weights
 from minicache.text.tokenizer import ByteTokenizer
 
 VOCABULARY = 12
@@ -105,11 +105,18 @@ def shape(family: str) -> ModelConfig:
 class RecordingRunner(ModelRunner):
     """Keeps the logits from which each token was drawn, and disturbs the run."""
 
-    def __init__(self, model: Model, cache: PrefixCache, run: Run, disturb: Callable[[StepPlan, str], None]) -> None:
-        kv_cache = KVCache(model.config, cache.capacity + 1, cache.block_size, model.dtype, torch.device("cpu"))
+    def __init__(
+        self,
+        model: Model,
+        cache: PrefixCache,
+        run: Run,
+        disturb: Callable[[StepPlan, str], None],
+        attention: Attention,
+    ) -> None:
+        kv_cache = KVCache(model.config, cache.capacity + 1, cache.block_size, model.dtype, kv_order=attention.kv_order)
         for layer in (*kv_cache.k, *kv_cache.v):
             layer.fill_(torch.nan)
-        super().__init__(model, kv_cache, TorchAttention())
+        super().__init__(model, kv_cache, attention)
         self.recorded = run
         self.disturb = disturb
 
@@ -135,11 +142,12 @@ def serve(
     family: str = "llama",
     run: Run | None = None,
     model: Model | None = None,
+    attention: Attention | None = None,
 ) -> Run:
     """Serve all prompts to their ends, checking the cache in and after every step; every block is free in the end.
 
     What comes out is written to `run`, if given, as it comes: there is something to look at if serving breaks off.
-    `model` stands for the float64 model of the `family`.
+    `model` replaces the float64 model of the `family`, `attention` the default one of a CPU.
     """
     run = Run() if run is None else run
     events = EventStream(lambda event: _record(event, run))
@@ -151,7 +159,8 @@ def serve(
         run.seen["shared blocks"] += shared_blocks(plan)
         disturb(engine, plan, when)
 
-    runner = RecordingRunner(model or tiny_model(family), cache, run, within_a_step)
+    attention = attention or make_backend("fast_cpu").attention
+    runner = RecordingRunner(model or tiny_model(family), cache, run, within_a_step, attention)
     engine = Engine.from_parts(Parts(runner, cache, scheduler, ByteTokenizer(), frozenset([EOS]), CONFIG_CONTEXT))
     waiting = sorted(enumerate(prompts), key=lambda pair: pair[1].arrives)
     while waiting or engine.has_unfinished:
@@ -163,14 +172,14 @@ def serve(
             engine.step()
         except ModelFailed:
             run.seen["failures"] += 1
-        for request_id in [id for id, samples in engine._samples.items() if lost(samples.streams)]:
+        for request_id in [id for id, samples in engine._samples.items() if lost(samples.answers)]:
             engine.abort(request_id)
         disturb(engine, None, "between")
         cache.check()
         assert scheduler.step < 5_000, "the workload never ends"
     assert cache.num_free == cache.capacity, "blocks leaked"
     assert cache.reset()
-    assert not engine._streams
+    assert not engine._answers
     assert not engine._params
     for request_id, output in run.outputs.items():
         for choice in output.choices:

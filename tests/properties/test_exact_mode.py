@@ -17,12 +17,14 @@ from torch.overrides import TorchFunctionMode
 
 from minicache.core import HashChainCache, SchedulerConfig, StepPlan
 from minicache.engine import SamplingParams
-from minicache.engine.exact import STACKS, ExactModel, can_stack, cut
+from minicache.engine.backends import make_backend
+from minicache.engine.exact import STACKS, TileAttention, can_stack, cut
 from minicache.engine.model import Model
 from tests.properties.exactness import (
     assert_same_bits,
     cold_run,
     different_rows,
+    exact_model,
     keys_and_values,
     model,
     prompts,
@@ -39,27 +41,24 @@ def plain(request: pytest.FixtureRequest) -> Model:
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["stacked", "tile by tile"])
-def exact(request: pytest.FixtureRequest, plain: Model) -> ExactModel:
-    found = ExactModel(plain)
-    if request.param:
-        return found  # stacked or not, as this machine allows
-    return ExactModel(plain, stacked=False)
+def exact(request: pytest.FixtureRequest, plain: Model) -> Model:
+    return exact_model(plain, stacked=None if request.param else False)  # None: as this machine allows
 
 
-def test_every_way_to_the_same_logits(exact: ExactModel) -> None:
-    cold = cold_run(exact, prompts())
+def test_every_way_to_the_same_logits(exact: Model) -> None:
+    cold = cold_run(exact, prompts(), TileAttention())
     seen: Counter[str] = Counter()
     for block_size in (1, 4, 16):
         for chunk in (7, 64):
             for make, config in ways(block_size, chunk, room=-(-48 // block_size) + 3):
-                ours = serve(prompts(), make, config, model=exact)
+                ours = serve(prompts(), make, config, model=exact, attention=TileAttention())
                 assert_same_bits(ours, cold)
                 seen.update(ours.seen)
     require(seen, "hits", "evictions", "preemptions")
 
 
 @given(data=st.data())
-def test_decode_writes_what_prefill_writes(exact: ExactModel, data: st.DataObject) -> None:
+def test_decode_writes_what_prefill_writes(exact: Model, data: st.DataObject) -> None:
     tokens = torch.tensor(data.draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=2, max_size=40)))
     chunks, left = [], len(tokens)
     while left:
@@ -91,7 +90,7 @@ class Shapes(TorchFunctionMode):
 @given(chunks=st.lists(st.integers(1, 20), min_size=2, max_size=5), size=st.sampled_from([1, 4, 16]))
 def test_shapes_depend_on_position_alone(chunks: list[int], size: int) -> None:
     """This shows a shape that depends on the chunk even where, on this machine, it happens to be rounded alike."""
-    exact = ExactModel(model("llama", torch.float32), stacked=False)
+    exact = exact_model(model("llama", torch.float32), stacked=False)
     tokens = torch.arange(sum(chunks)) % VOCABULARY
     table = list(range(1, 2 + len(tokens) // size))
     shapes = []
@@ -128,7 +127,7 @@ def test_a_machine_on_which_tiles_cannot_be_stacked(monkeypatch: pytest.MonkeyPa
     assert can_stack(fast)
     monkeypatch.setattr("torch.nn.functional.linear", uneven)
     assert not can_stack(fast)
-    assert not ExactModel(fast).stacked
+    assert not make_backend("torch", exact_tile=16).rows(fast).stacked
 
 
 @pytest.mark.model

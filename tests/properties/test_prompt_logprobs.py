@@ -15,7 +15,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from minicache.engine import SamplingParams
-from minicache.engine.logprobs import TokenLogprobs, token_logprobs
+from minicache.engine.answers import TokenLogprobs
+from minicache.engine.sampler import token_logprobs
 from tests.engine.small_models import run_chunks
 from tests.properties.serving import Prompt, assert_same_logprobs, require, serve, tiny_model
 from tests.properties.workloads import (

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from minicache.engine import SamplingParams
-from minicache.engine.answer_text import AnswerText
-from minicache.engine.stop_strings import StopStrings
+from minicache.engine.answers import AnswerText, StopStrings
 from minicache.text.tokenizer import ByteTokenizer
 from tests.properties.serving import require
 

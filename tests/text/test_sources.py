@@ -129,6 +129,6 @@ def test_text_and_bytes_import_nothing_heavy():
 
 
 def test_the_store_is_where_models_are_pulled_to(store):
-    from minicache.engine import model_store
+    from minicache.engine.models import store as model_store
 
     assert model_store.models_folder() == sources.models_folder() == store.parent

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import triton
 
 from minicache.common.progress import Progress, silent
-from minicache.engine.batch import Batch
+from minicache.engine.attention import Batch
 from minicache.engine.errors import BackendUnavailable
 from minicache.engine.kernels.layout import Layout
 from minicache.engine.kernels.paged_attention import paged_attention

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from minicache.core.errors import InvalidArgument
 from minicache.engine.kernels.layout import Layout
-from minicache.engine.triton_support import LONGEST_HEAD
+from minicache.engine.kernels.support import LONGEST_HEAD
 
 SMALLEST_SIDE = 16  # matrix units multiply 16 x 16 tiles; smaller ones are padded
 DTYPES = {

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from minicache.core.errors import InvalidArgument
-from minicache.engine.batch import Batch
+from minicache.engine.attention import Batch
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Layout:
     @classmethod
     def of(cls, batch: Batch) -> "Layout":
         spans = [(sequence.row, sequence.num_rows, sequence.start) for sequence in batch.sequences]
-        tables = batch.block_tables
+        tables = torch.nn.utils.rnn.pad_sequence([s.block_table for s in batch.sequences], batch_first=True)
         return cls(batch, torch.tensor(spans, dtype=torch.int32, device=tables.device), tables)
 
     @property

@@ -9,11 +9,22 @@ import math
 import torch
 from torch import Tensor
 
-from minicache.engine.batch import Batch, SequenceRows
+from minicache.engine.attention import BY_BLOCK, Batch, SequenceRows
+
+
+def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
+    """Store `k` and `v (T, Hkv, D)` at `slots (T,)` of the caches `(N, B, Hkv, D)`."""
+    for token, slot in enumerate(slots.tolist()):
+        block, offset = divmod(slot, k_cache.shape[1])
+        k_cache[block, offset] = k[token]
+        v_cache[block, offset] = v[token]
 
 
 class ReferenceAttention:
-    """See `minicache.engine.attention.Attention`. Computes in float64 whatever it is given."""
+    """`minicache.engine.attention.Attention` as its definition. Computes in float64 whatever the tensors' type."""
+
+    kv_order = BY_BLOCK
+    store = staticmethod(store_kv)
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
         out = torch.empty_like(q)
@@ -39,14 +50,6 @@ def attend_one(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     scores = keys.double() @ query.double() / query.numel() ** 0.5  # (c,)
     weights = torch.exp(scores - scores.max())
     return (weights / weights.sum()) @ values.double()
-
-
-def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
-    """Store `k` and `v (T, Hkv, D)` at `slots (T,)` of the caches `(N, B, Hkv, D)`."""
-    for token, slot in enumerate(slots.tolist()):
-        block, offset = divmod(slot, k_cache.shape[1])
-        k_cache[block, offset] = k[token]
-        v_cache[block, offset] = v[token]
 
 
 def decode_split(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

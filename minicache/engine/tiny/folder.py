@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
-from minicache.engine.gguf_convert import write_json
-from minicache.engine.tiny import TINY_FOLDER
-from minicache.engine.tiny.byte_level import byte_tokenizer
+from minicache.engine.models.gguf import write_json
+from minicache.engine.models.store import TINY_FOLDER
 from minicache.text.template import CHATML
 from minicache.text.tokenizer import ByteTokenizer
 
@@ -62,3 +62,21 @@ def write_tiny(folder: Path) -> None:
     """Copy the trained model into the existing empty `folder`."""
     for path in sorted(TINY_FOLDER.iterdir()):
         copyfile(path, folder / path.name)
+
+
+def byte_tokenizer() -> Tokenizer:
+    """`ByteTokenizer` as a tokenizer.json: byte-level BPE that has nothing to merge, so that any tool can read it."""
+    vocabulary = {letter: byte for byte, letter in enumerate(byte_letters())}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    control = sorted(ByteTokenizer.CONTROL, key=ByteTokenizer.CONTROL.__getitem__)
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in control])
+    return tokenizer
+
+
+def byte_letters() -> list[str]:
+    """The printable letter that byte-level BPE writes for each byte: itself if it prints, else one from 256 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    spare = iter(range(256, 512))
+    return [chr(byte if byte in printable else next(spare)) for byte in range(256)]

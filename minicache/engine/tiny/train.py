@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.tiny import TINY_FOLDER
+from minicache.engine.models.store import TINY_FOLDER
 from minicache.engine.tiny.corpus import Sampler, encode, held_out
 from minicache.engine.tiny.decoder import Decoder
 from minicache.engine.tiny.folder import CONFIG, write_folder

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from minicache.common.progress import Progress, silent
 from minicache.engine.errors import PullFailed, UnknownModel
-from minicache.engine.tiny import TINY_FOLDER
 from minicache.text.store import models_folder as models_folder
 
 TINY, SMOLLM2 = "tiny", "smollm2"
+TINY_FOLDER = Path(__file__).parents[1] / "tiny" / "model"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -89,14 +89,14 @@ def pull(name: str, progress: Progress = silent) -> Path:
     Raises `PullFailed`, `UnknownModel` or `BrokenModel`. Whatever interrupts it, the store holds the whole model or
     none of it.
     """
-    from minicache.engine import model_sources
+    from minicache.engine.models import sources
 
     if name == TINY:
         return resolve(TINY)
     if name == SMOLLM2:
-        return _make(_folder(SMOLLM2), model_sources.fetch_smollm2, progress)
+        return _make(_folder(SMOLLM2), sources.fetch_smollm2, progress)
     if _HUB_NAME.fullmatch(name):
-        return _make(_folder(name), lambda folder, report: model_sources.fetch_from_hub(name, folder), progress)
+        return _make(_folder(name), lambda folder, report: sources.fetch_from_hub(name, folder), progress)
     raise UnknownModel(f"cannot pull {name!r}: give smollm2, or ORG/NAME as on the Hugging Face hub")
 
 
@@ -153,7 +153,7 @@ def _present(folder: Path) -> Path | None:
 
 def _resolve_gguf(path: Path) -> Path:
     """The converted copy of a GGUF file, under its name and the digest of its bytes."""
-    from minicache.engine.gguf_convert import convert
+    from minicache.engine.models.gguf import convert
 
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

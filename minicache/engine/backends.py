@@ -1,0 +1,78 @@
+"""The backends: ways to run a model. Each combines an attention, a matrix product and a layout of rows.
+
+    torch       as the formulas say, on any device: read this one first
+    fast_cpu    the default on a CPU
+    triton      kernels written in Triton: the default on a GPU
+    reference   one query, head and key at a time, in float64: the oracle of tests
+
+A new backend is one entry of `BACKENDS`, and one of `EXACT` if it has exact mode.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from minicache.core.errors import InvalidArgument
+from minicache.engine.attention import Attention, TorchAttention
+from minicache.engine.exact import TileAttention, TiledRows, can_stack
+from minicache.engine.fast_cpu.attention import FastCpuAttention
+from minicache.engine.fast_cpu.products import SlicedRows, linear_for
+from minicache.engine.kernels.reference import ReferenceAttention
+from minicache.engine.kernels.support import require_triton
+from minicache.engine.layers import Linear
+from minicache.engine.model import Model, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A way to run a model. `rows` makes the layout of rows for a model whose weights are loaded."""
+
+    attention: Attention
+    linear: type[Linear] = Linear
+    rows: Callable[[Model], Rows] = lambda model: Rows()
+
+
+def make_backend(
+    name: str,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    head_dim: int = 1,
+    exact_tile: int | None = None,
+) -> Backend:
+    """A fresh backend for a model of this device, type and head size; with `exact_tile` in exact mode (`exact.py`).
+
+    Raises `InvalidArgument` for an unknown name or one without exact mode, `BackendUnavailable` if it cannot run here.
+    """
+    if name not in tuple(BACKENDS):
+        raise InvalidArgument(f"attention must be one of {', '.join(BACKENDS)}, not {name!r}")
+    backend = BACKENDS[name](torch.device(device), dtype, head_dim)
+    if exact_tile is None:
+        return backend
+    if name not in EXACT:
+        raise InvalidArgument(f"exact mode runs on attention {' or '.join(EXACT)}, not {name!r}")
+    return Backend(EXACT[name](exact_tile), rows=lambda model: TiledRows(exact_tile, can_stack(model, exact_tile)))
+
+
+def _fast_cpu(device: torch.device, dtype: torch.dtype, head_dim: int) -> Backend:
+    return Backend(FastCpuAttention(), linear_for(device, dtype), lambda model: SlicedRows())
+
+
+def _triton(device: torch.device, dtype: torch.dtype, head_dim: int) -> Backend:
+    require_triton(device, dtype, head_dim)
+    return Backend(_triton_attention())
+
+
+def _triton_attention(exact_tile: int | None = None) -> Attention:
+    from minicache.engine.kernels.triton_attention import TritonAttention  # triton is not installed everywhere
+
+    return TritonAttention(exact_tile)
+
+
+BACKENDS: dict[str, Callable[[torch.device, torch.dtype, int], Backend]] = {
+    "torch": lambda device, dtype, head_dim: Backend(TorchAttention()),
+    "fast_cpu": _fast_cpu,
+    "triton": _triton,
+    "reference": lambda device, dtype, head_dim: Backend(ReferenceAttention()),
+}
+EXACT: dict[str, Callable[[int], Attention]] = {"torch": TileAttention, "triton": _triton_attention}
