@@ -105,7 +105,7 @@ def diff(
         if html is not None:
             _write_page(html, examined, costs, shown)
         if as_json:
-            from minicache.prompts.report_json import to_json
+            from minicache.prompts.report import to_json
 
             found = to_json(examined, costs, shown)
             report = json.dumps(found, indent=2, ensure_ascii=not _is_unicode())

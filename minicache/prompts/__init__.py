@@ -1,7 +1,9 @@
 """What breaks a prefix in a real request log.
 
-request_log   files to requests          bodies        a vendor's body to one form      values     by path
-figures       tokens and reuse           spans         where two texts part and meet    site       one divergence
-kinds         the closed list            breakers      the table of rules               rules_*    their detectors
-diff          peel, cause by cause       report …      what is printed
+request_log   files to requests             bodies    a vendor's body in one form    values   values by their path
+prompt        payload to text to tokens     earlier   what A left in the cache       site     one divergence of A and B
+reuse         what the caches find          spans     where two texts differ         kinds    the kinds of loss
+rules/        what can break a prefix, a file a family, in the order of `rules/table.py`
+diff          find a cause, repair it, look again             examine   two requests in, one diff out
+report        the diff as text and JSON     html      as a page                      shown    how texts are shown
 """

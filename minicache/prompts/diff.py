@@ -1,27 +1,31 @@
-"""Which token broke the prefix, whose fault it was, and what its repair brings.
+"""Which token broke the prefix, what caused it, and how much reuse a repair would add.
 
-Causes stack, and the first hides the next. So they are peeled: find the first divergence, find what caused it, repair
-that in B, look again. The gain of a cause is what its repair adds to the reuse.
+Two requests can differ in several places, and the first difference hides the others. So causes are peeled: find the
+first divergence, find its cause, repair it in B, and look again. The gain of a cause is the reuse that its repair adds.
 """
 
 from dataclasses import dataclass, field, replace
 
-from minicache.prompts.breakers import RULES, Rule, candidates
 from minicache.prompts.earlier import Earlier
-from minicache.prompts.figures import Cached, Reuse
-from minicache.prompts.found import Found
 from minicache.prompts.kinds import Kind, Layer
 from minicache.prompts.prompt import Prompt
+from minicache.prompts.reuse import Cached, Reuse
+from minicache.prompts.rules.rule import Found, Rule
+from minicache.prompts.rules.table import RULES, candidates
 from minicache.prompts.site import Later, Site, Splice
 from minicache.text.origin import Path
 
-MAX_CAUSES = 24  # what comes after them is not looked at, and the report says so
-BEFORE, AFTER = 24, 18  # characters of context
+MAX_CAUSES = 24  # later causes are not looked for, and the report says so
+BEFORE, AFTER = 24, 18  # characters of context before and after the divergence
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause: where it is in the body that was sent, what stood there, and the reuse before and after its repair."""
+    """One cause: its place in the body that was sent, the two texts there, and the reuse before and after its repair.
+
+    `path` is `None` if no field of the request is concerned. `offset` counts as in `Found`. `more` holds further pairs
+    of texts of the same cause.
+    """
 
     layer: Layer
     kind: Kind
@@ -46,7 +50,12 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What two prompts share, and why not more. Tokens are counted; `characters` are places in the two texts."""
+    """What two prompts share, and why they do not share more.
+
+    `diverge_token` is the first token that differs, from 0, or `None` if one prompt extends the other; `characters` are
+    the places in A's and B's text at which it begins. `reuse` is today's, `ideal` the reuse after all repairs.
+    `context` is the common text before the divergence, then A's and B's text after it.
+    """
 
     block_size: int
     a_tokens: int
@@ -59,7 +68,7 @@ class Diff:
     context: tuple[str, str, str]
     causes: tuple[Cause, ...]
     notes: tuple[str, ...] = field(default=())
-    only_appends: bool = False  # B's JSON has all of A's, unchanged, and more at most after it
+    only_appends: bool = False  # B's JSON is A's JSON, unchanged, with nothing but appended parts
 
     @property
     def cached_tokens_of_a(self) -> int:
@@ -67,7 +76,7 @@ class Diff:
 
     @property
     def total_blocks(self) -> int:
-        """Whole blocks that A left behind: what B would reuse if it only went on."""
+        """The whole blocks that A left in the cache: B reuses all of them if it extends A."""
         return self.cached_tokens_of_a // self.block_size
 
     @property
@@ -76,7 +85,7 @@ class Diff:
 
 
 def compare(earlier: Earlier, prompt: Prompt, block_size: int = 16) -> Diff:
-    """A's cached prompt and answer against B's prompt. Raises as rendering does."""
+    """Compare B's prompt with the prompt and answer that A left in the cache. Raises as rendering does."""
     cached = Cached(earlier.tokens, block_size)
     later = Later(earlier, prompt)
     reuse = cached.reuse(later.tokens)
@@ -100,7 +109,7 @@ def compare(earlier: Earlier, prompt: Prompt, block_size: int = 16) -> Diff:
 
 
 def _characters(later: Later, token: int) -> tuple[int, int]:
-    """Where the first differing token stands in both texts."""
+    """The characters of A's and B's text at which the first differing token begins."""
     site = later.site
     if site is not None:
         return site.a_at, site.b_at
@@ -112,7 +121,7 @@ def _peel(later: Later, cached: Cached, reuse: Reuse) -> tuple[list[Cause], list
     causes: list[Cause] = []
     while (site := later.site) is not None and not is_end(site):
         if len(causes) == MAX_CAUSES:
-            return causes, [f"There are more than {MAX_CAUSES} causes: the rest was not looked at."], reuse
+            return causes, [f"The requests have more than {MAX_CAUSES} causes; only the first were looked for."], reuse
         rule, found, repaired = _first_cause(site)
         if rule.layer is Layer.none:
             causes.append(_cause(rule, found, reuse, reuse))
@@ -129,8 +138,8 @@ def _peel(later: Later, cached: Cached, reuse: Reuse) -> tuple[list[Cause], list
 
 
 def _first_cause(site: Site) -> tuple[Rule, Found, Later]:
-    """The first row of the table whose repair moves the divergence; if none does, all that is left is the template's
-    doing, which writes equal requests differently."""
+    """The first rule of the table whose repair moves the divergence, with its finding and B repaired. If no repair
+    moves it, the template is the cause, and the repair replaces the whole rest of B's text."""
     for rule, found in candidates(site):
         repaired = site.later.repaired(found.repair)
         if repaired is not None and _moves(site, repaired):
@@ -151,8 +160,8 @@ def _cause(rule: Rule, found: Found, before: Reuse, after: Reuse) -> Cause:
 
 
 def is_end(site: Site) -> bool:
-    """Whether B simply goes on otherwise: in the last words of A's prompt, after which nothing need be the same, or
-    in its own, after a part of A's conversation."""
+    """Whether a difference here is no loss, because B continues in its own way: it differs from A only in A's
+    generation prompt or answer, or B's own conversation ends here."""
     messages, number = site.b.messages, len(site.a.messages)
     if site.in_tokens and site.earlier.start_of(site.token + 1) - site.a_at > len(site.b_text) - site.b_at:
         return True  # B ends inside one of A's tokens

@@ -1,10 +1,10 @@
-"""A: what its request left in the cache, as text and as tokens.
+"""A: the text and the tokens that the earlier request left in the cache.
 
-    |<---------------- prompt ---------------->|<--- generated --->|
-    |<-- conversation -->|<-- its last words ->|
-    0              generation_start       answer_start        len(text)
+    |<------------------- prompt ------------------->|<--- generated --->|
+    |<--- conversation --->|<-- generation prompt -->|
+    0              generation_start             answer_start         len(text)
 
-"Its last words" are the generation prompt: `<|im_start|>assistant\\n` and the like.
+The generation prompt is the end that a template adds to let the model answer, such as `<|im_start|>assistant\\n`.
 """
 
 from bisect import bisect_left
@@ -16,20 +16,20 @@ from functools import cached_property
 from typing import Any
 
 from minicache.core.errors import MinicacheError
-from minicache.prompts.figures import joined
 from minicache.prompts.prompt import Prompt, Source
+from minicache.prompts.reuse import joined
 from minicache.prompts.values import saying
 from minicache.text.origin import Field, Path, Run
 from minicache.text.tokenizer import REPLACEMENT, Tokenizer
 
 
 class Earlier:
-    """A's prompt, and what was generated after it: as text, and as token ids where the log has them."""
+    """A's prompt and the answer generated after it, as text, and as token ids if the log has them."""
 
     def __init__(self, prompt: Prompt, generated: str = "", generated_ids: Sequence[int] | None = None) -> None:
         self.prompt, self.generated, self.logged = prompt, generated, generated_ids
-        self._numbers: dict[Any, int] = {}  # of what messages say
-        self._numbered: dict[int, tuple[Any, int]] = {}  # by `id`: a message that is kept here keeps its own
+        self._numbers: dict[Any, int] = {}  # `saying` of a message -> its number
+        self._numbered: dict[int, tuple[Any, int]] = {}  # `id` of a message -> the message, kept alive, and its number
 
     @property
     def source(self) -> Source:
@@ -53,8 +53,8 @@ class Earlier:
 
     @cached_property
     def generation_start(self) -> int:
-        """Where the generation prompt begins; the end of the last text of the request, if the template cannot be
-        rendered without it."""
+        """The character at which the generation prompt begins. If the template fails without one, the end of the last
+        text of the request."""
         payload = self.source.payload
         if "prompt" in payload:
             return self.answer_start
@@ -66,7 +66,7 @@ class Earlier:
         return max((run.end for run in self.prompt.rendered.runs if isinstance(run.origin, Field)), default=0)
 
     def number_of(self, message: Any) -> int:
-        """The same number for two messages, A's or B's, that say the same."""
+        """A number that is equal for two messages, of A or B, if `saying` of both is equal."""
         if id(message) not in self._numbered:
             number = self._numbers.setdefault(saying(message), len(self._numbers))
             self._numbered[id(message)] = message, number
@@ -74,7 +74,7 @@ class Earlier:
 
     @cached_property
     def runs_of_path(self) -> dict[Path, list[Run]]:
-        """The runs of each field, in the order of the text."""
+        """For each field, the runs of A's prompt that it wrote, in the order of the text."""
         found: defaultdict[Path, list[Run]] = defaultdict(list)
         for run in self.prompt.rendered.runs:
             if isinstance(run.origin, Field):
@@ -83,7 +83,7 @@ class Earlier:
 
     @cached_property
     def _starts(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The first character of each token, of the prompt and of the generated text."""
+        """The first character of each token: of the prompt, and of the generated text, counted from its beginning."""
         prompt = self.prompt
         return self._starts_of(prompt.text, prompt.logged, len(prompt.lead)), self._starts_of(
             self.generated, self.logged, 0
@@ -100,7 +100,8 @@ class Earlier:
         return self.logged is not None or self.prompt.logged is not None
 
     def differs_from_text(self, token: int) -> bool:
-        """Whether the log's tokens are other ones than those of the text, from this token on."""
+        """Whether the logged token number `token` is in the answer and is not the one that the tokenizer chooses
+        there."""
         head = len(self.prompt.tokens)
         if token < head or self.logged is None:
             return False
@@ -112,7 +113,7 @@ class Earlier:
         return self.prompt.encode(self.generated)
 
     def start_of(self, token: int) -> int:
-        """The character of `text` at which a token of `tokens` begins."""
+        """The character of `text` at which token number `token` begins."""
         head, tail = self._starts
         if token < len(head):
             return head[token]
@@ -120,7 +121,7 @@ class Earlier:
         return self.answer_start + (tail[token] if token < len(tail) else len(self.generated))
 
     def tokens_before(self, character: int) -> int | None:
-        """How many tokens make up `text[:character]`; `None` if one token holds characters of both sides."""
+        """The number of tokens in `text[:character]`; `None` if a token has characters on both sides."""
         head, tail = self._starts
         if character < self.answer_start:
             index = bisect_left(head, character)
@@ -132,9 +133,11 @@ class Earlier:
 
 
 def starts_of_ids(tokenizer: Tokenizer, ids: Sequence[int], limit: int) -> list[int]:
-    """The first character of each of `ids` in the text that they decode to; tokens of one character share its start."""
+    """The first character of each token of `ids` in their decoded text. Tokens that share a character have its
+    start."""
     starts: list[int] = []
-    length = context = whole = 0  # whole: tokens whose text is complete; the last of them is decoded with what follows
+    # The first `whole` tokens end at a character; those from `context` on are decoded again with the next token.
+    length = context = whole = 0
     for index in range(len(ids)):
         starts.append(min(length, limit))
         before = tokenizer.decode(ids[context:whole], keep_control=True)

@@ -1,11 +1,11 @@
-"""What can go wrong with a request log: one sentence each, naming the file, line or field."""
+"""The errors of a request log. Each message is one sentence that names the file, line or field."""
 
 from minicache.text.errors import QuotingError
 
 
 class BadLog(QuotingError):
-    """A file is not a request, or has none of that line or id; the sentence names the file and what to do."""
+    """A file holds no request, or no request with this line number or id. The message says what to give instead."""
 
 
 class CannotCompare(QuotingError):
-    """Two requests that no cache could ever share, such as of different models, or that cannot both be rendered."""
+    """Two requests that can never share KV, such as requests for different models, or that cannot both be rendered."""

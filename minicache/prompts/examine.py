@@ -1,4 +1,5 @@
-"""Two logged requests in, one `Diff` out: what the requests say beside their prompts is taken into account here."""
+"""Two logged requests in, one diff out. This file adds to the diff of the prompts what else the log says: models, keys,
+times, reported tokens."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,23 +8,23 @@ from minicache.core.errors import MinicacheError
 from minicache.prompts.diff import Cause, Diff, compare
 from minicache.prompts.earlier import Earlier
 from minicache.prompts.errors import CannotCompare
-from minicache.prompts.figures import common_prefix
 from minicache.prompts.kinds import Kind, Layer
-from minicache.prompts.not_rendered import not_rendered, only_appends
 from minicache.prompts.prompt import Means, Prompt, Source
-from minicache.prompts.reported import Unread, unread
 from minicache.prompts.request_log import LoggedRequest
+from minicache.prompts.reuse import common_prefix
+from minicache.prompts.rules.not_rendered import not_rendered, only_appends
+from minicache.prompts.rules.reported import Unread, unread
 from minicache.prompts.site import Later, Site
 from minicache.prompts.values import MISSING, text_of_path, value_at
 from minicache.text.origin import Path
 from minicache.text.tokenizer import PlainByteTokenizer
 
-HARMLESS = "Nothing to repair: it does not reach the prompt. A hosted API may still key on it."
+HARMLESS = "Nothing to repair: no prompt shows it. A hosted API may still use it in its cache key."
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The figures and causes, and the two prompts that they are about."""
+    """A diff and the two prompts that it compares."""
 
     diff: Diff
     earlier: Earlier
@@ -33,27 +34,29 @@ class Examined:
 def examine(
     a: LoggedRequest, b: LoggedRequest, means: Means, *, generated: str | None = None, block_size: int = 16
 ) -> Examined:
-    """`a` is the earlier request. `generated` is its raw completion; the log's is used if it is `None`.
+    """Compare two requests; `a` is the earlier one. `generated` is its raw completion (`None`: the completion in the
+    log).
 
-    Raises `CannotCompare` if the two can share nothing, or one of them cannot be rendered or has other tokens.
+    Raises `CannotCompare` if the two can never share KV, if one of them cannot be rendered, or if its logged tokens are
+    not those of this tokenizer and template.
     """
     if a.body.model is not None and b.body.model is not None and a.body.model != b.body.model:
         raise CannotCompare(
-            f"{a.where} asks the model {a.body.model!r} and {b.where} asks {b.body.model!r}: caches of different "
-            "models have nothing in common; compare two requests of one model",
+            f"{a.where} is for the model {a.body.model!r} and {b.where} for {b.body.model!r}: two models share "
+            "no KV; compare two requests for the same model",
             repr(a.body.model),
             repr(b.body.model),
         )
     if ("prompt" in a.body.payload) != ("prompt" in b.body.payload):
         raise CannotCompare(
-            f"{a.where} is of the API {a.body.api} and {b.where} of {b.body.api}: a chat and a prompt that is text "
-            "already have no fields in common; compare two requests of one kind"
+            f"{a.where} is a body of {a.body.api} and {b.where} of {b.body.api}: a chat and a completion have no "
+            "fields in common; compare two requests of the same kind"
         )
     times = [request.time for request in (a, b)]
-    if None in times:  # then at one moment, for both
+    if None in times:  # then both are rendered at the same time
         times = [times[0] or times[1] or datetime.now()] * 2
     first, second = (_prompt(request, time, means) for request, time in zip((a, b), times, strict=True))
-    # What a server put before one prompt, it puts before the other.
+    # The server puts the same tokens before both prompts.
     if second.logged is None and first.lead:
         second = Prompt(second.source, means, lead=first.lead)
     elif first.logged is None and second.lead:
@@ -80,7 +83,7 @@ def examine(
 
 
 def _prompt(request: LoggedRequest, time: datetime | None, means: Means) -> Prompt:
-    """The request's prompt, rendered; with the tokens of its log, if they are those of this text."""
+    """The request's rendered prompt, with its logged tokens. Raises `CannotCompare` if these decode to another text."""
     source = Source(request.body.payload, time, request.time is not None)
     logged = request.body.prompt_ids or request.response.prompt_ids
     try:
@@ -99,16 +102,17 @@ def _prompt(request: LoggedRequest, time: datetime | None, means: Means) -> Prom
     except MinicacheError as error:
         sent = _place_in_body(request, getattr(error, "path", None))
         raise CannotCompare(f"{request.where}: {error}{sent}", *getattr(error, "quotes", ())) from None
+    agree = common_prefix(logged, encoded)
     raise CannotCompare(
-        f"{request.where}: its logged tokens are not those of this template and tokenizer (they part at token "
-        f"{common_prefix(logged, encoded)}): name the right ones with --template and --tokenizer"
+        f"{request.where}: its logged tokens are not those of this template and tokenizer (the first {agree} agree): "
+        "name the right ones with --template and --tokenizer"
     )
 
 
 def _place_in_body(request: LoggedRequest, path: Path | None) -> str:
-    """Where a field that a template fails on is in the body that was sent, if that is another place."""
+    """The end of a message: where the body that was sent has the field on which a template failed, if elsewhere."""
     sent = None if path is None else request.body.sources.find(path, None)[0]
-    return "" if sent in (None, path) else f"; in the body that was sent it is {text_of_path(sent)}"
+    return "" if sent in (None, path) else f"; in the body that was sent this is {text_of_path(sent)}"
 
 
 def _earlier(a: LoggedRequest, prompt: Prompt, generated: str | None) -> Earlier:
@@ -128,7 +132,7 @@ def _decoded(a: LoggedRequest, prompt: Prompt) -> str:
 
 
 def _mapped(cause: Cause, a: LoggedRequest, b: LoggedRequest) -> Cause:
-    """The cause in the words of the body that was sent: B's, or A's for what B has not."""
+    """The cause with its path in the body that was sent: B's, or A's if B has no such value."""
     if cause.path is None:
         return cause
     body = a.body if value_at(b.body.payload, cause.path) is MISSING else b.body
@@ -145,7 +149,7 @@ def _harmless(later: Later, diff: Diff) -> list[Cause]:
         for kind, found in not_rendered(site)
     ]
     if not causes and diff.reuse.lcp == diff.a_tokens == diff.b_tokens:
-        fix = "Nothing to repair in the prompts: they are the same. Look at placement, lifetime and the engine."
+        fix = "Nothing to repair: the prompts are equal. If tokens were not reused, look at routing and eviction."
         return [Cause(Layer.none, Kind.identical, None, None, "", "", diff.reuse, diff.reuse, fix)]
     return causes
 
@@ -160,14 +164,14 @@ def _notes(a: LoggedRequest, b: LoggedRequest, earlier: Earlier, means: Means) -
     notes = []
     if means.renderer is not None and "strftime_now" in means.renderer.template.source and None in (a.time, b.time):
         notes.append(
-            "The template prints the date, and the log does not say when the requests were made: both were rendered at "
-            "the same moment, so a date that changed would not be seen."
+            "The template writes the date, and the log has no times of the requests. Both were rendered at the same "
+            "time, so a change of date cannot show."
         )
     plain = isinstance(means.tokenizer, PlainByteTokenizer)
     if earlier.generated and earlier.logged is None and not plain:
         notes.append(
-            "The log has no ids of the generated tokens. The model may have chosen other tokens than the tokenizer "
-            "does for the same text, so the reuse of the answer is an upper bound."
+            "The log has no ids of the generated tokens. The model may have generated other tokens than the tokenizer "
+            "chooses for the same text, so the reuse of the answer is an upper bound."
         )
     reported = b.response.cached_tokens
     if reported is not None:

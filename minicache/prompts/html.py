@@ -1,7 +1,6 @@
-"""One page with the ribbon and the verdict, whole in itself: no script, nothing loaded.
+"""The diff as one HTML page, which runs no script and loads nothing.
 
-Everything that came out of a request goes through the template's escaping; besides, a policy in the page forbids
-scripts.
+The template escapes every text of a request. A content security policy in the page also forbids scripts.
 """
 
 from collections.abc import Sequence
@@ -11,15 +10,25 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from minicache.prompts.examine import Examined
-from minicache.prompts.kinds import WORDS, Layer
-from minicache.prompts.report import LAYERS, Costs, character, place, verdict
+from minicache.prompts.kinds import LAYERS, WORDS, Layer
+from minicache.prompts.report import (
+    BYTES,
+    GLYPHS,
+    Costs,
+    State,
+    character,
+    counts_bytes,
+    num_blocks,
+    place,
+    state,
+    verdict,
+)
 from minicache.prompts.report import blocks as blocks_in_words
-from minicache.prompts.ribbon import GLYPHS, State, num_blocks, state
 from minicache.prompts.shown import Shown
 
 PAGE = Path(__file__).parent / "page.html"
-AROUND = 120  # blocks on either side of the first difference whose text is shown
-TEXT, PAIRS = 2000, 20  # characters of a text, and pairs of texts of one cause, that are shown
+AROUND = 120  # blocks shown before and after the first difference
+TEXT, PAIRS = 2000, 20  # characters shown of a text, and pairs of texts shown of one cause
 LEGEND = {
     State.reused: "reused",
     State.parted: "holds the first difference",
@@ -48,12 +57,13 @@ class Ribbon:
 
 
 def page(examined: Examined, costs: Costs, shown: Shown) -> str:
-    """The page as text."""
+    """The page as HTML text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     earlier, later = examined.earlier, examined.later
     return environment.from_string(PAGE.read_text(encoding="utf-8")).render(
         diff=examined.diff,
         character=character(examined.diff),
+        bytes=BYTES if counts_bytes(examined) else "",
         verdict=verdict(examined, shown),
         ribbons=[_ribbon("A", examined, earlier.tokens, shown), _ribbon("B", examined, later.tokens, shown)],
         legend=[(GLYPHS[each], each, words) for each, words in LEGEND.items()],

@@ -1,27 +1,40 @@
-"""The closed lists of `--json`: the layers that a loss can come from, and the kinds of loss.
+"""The closed lists of `--json`: the layers that can cause a loss, and the kinds of loss.
 
-`docs/reference/diff.md` prints the tables; a test compares the two.
+`docs/reference/diff.md` has both as tables; a test compares them.
 """
 
 from enum import StrEnum
 
 
 class Layer(StrEnum):
-    """Who made the prompt differ."""
+    """The part of the system that made the difference."""
 
-    payload = "payload"  # the client or a gateway sent other JSON
-    template = "template"  # the chat template wrote equal JSON differently
-    template_kwargs = "template-kwargs"  # an argument of the template changed
-    renderer = "renderer"  # the engine's code around the template
-    tokenizer = "tokenizer"  # equal text became other tokens
-    engine = "engine"  # equal tokens, and the engine did not read them
-    placement = "placement"  # equal tokens, but not where, or not when, they are cached
-    hosted_rule = "hosted-rule"  # a vendor's rule
-    none = "none"  # it looks different and costs nothing
+    payload = "payload"
+    template = "template"
+    template_kwargs = "template-kwargs"
+    renderer = "renderer"
+    tokenizer = "tokenizer"
+    engine = "engine"
+    placement = "placement"
+    hosted_rule = "hosted-rule"
+    none = "none"
+
+
+LAYERS: dict[Layer, str] = {
+    Layer.payload: "the client or a gateway sent different JSON",
+    Layer.template: "the chat template wrote equal JSON differently",
+    Layer.template_kwargs: "an argument of the chat template changed",
+    Layer.renderer: "the engine's code around the template wrote equal JSON differently",
+    Layer.tokenizer: "equal text became different tokens",
+    Layer.engine: "the tokens are equal, and the engine did not read them or should not have read them",
+    Layer.placement: "the tokens are equal, and were not cached on this server at this time",
+    Layer.hosted_rule: "a rule of the vendor",
+    Layer.none: "the requests differ, and nothing is lost",
+}
 
 
 class Kind(StrEnum):
-    """What happened. One name for each row of the taxonomy, and one for each of those that a row draws together."""
+    """What happened."""
 
     nonce = "nonce"
     clock = "clock"
@@ -68,47 +81,47 @@ class Kind(StrEnum):
 
 
 WORDS: dict[Kind, str] = {
-    Kind.nonce: "a random id in what all turns stand on",
+    Kind.nonce: "a random id in a part that every turn repeats",
     Kind.clock: "a time or a date",
-    Kind.counter: "a number that counts, a box that was ticked, a list that changed by some lines",
+    Kind.counter: "a count, a checkbox, or some lines of a list",
     Kind.moved_block: "a block that moved to a later message",
     Kind.retrieval_in_prefix: "retrieved text before the conversation",
-    Kind.history_rewrite: "old messages shortened, taken out or put in",
+    Kind.history_rewrite: "old messages shortened, removed or inserted",
     Kind.window_shift: "the oldest messages dropped",
-    Kind.compaction: "many messages became a summary",
-    Kind.new_content: "the two ask different things",
-    Kind.side_request: "a new prompt that retells the conversation",
-    Kind.branch: "an earlier turn says something else",
-    Kind.prompt_edit: "the system prompt or a tool says something else",
-    Kind.image_replaced: "an image became text, or another image",
-    Kind.tool_order: "the same tools in another order",
-    Kind.key_order: "an object's keys in another order",
-    Kind.set_order: "a list that is a set in another order",
-    Kind.tool_set_changed: "tools came or went",
+    Kind.compaction: "several messages replaced by a summary",
+    Kind.new_content: "the two requests ask different things",
+    Kind.side_request: "a new prompt that repeats the conversation",
+    Kind.branch: "an earlier turn changed",
+    Kind.prompt_edit: "the system prompt or a tool changed",
+    Kind.image_replaced: "an image replaced by text or by another image",
+    Kind.tool_order: "the same tools in a different order",
+    Kind.key_order: "the keys of an object in a different order",
+    Kind.set_order: "a list whose order has no meaning, in a different order",
+    Kind.tool_set_changed: "tools added or removed",
     Kind.reserialised: "the same JSON written differently",
-    Kind.double_encoded: "JSON as a text inside JSON",
-    Kind.parts: "one text, whole or in parts",
+    Kind.double_encoded: "JSON as text inside JSON",
+    Kind.parts: "the same text, whole or in parts",
     Kind.null: "null, empty or absent",
-    Kind.ids: "ids of calls",
-    Kind.cache_control: "a mark for a hosted API's cache",
+    Kind.ids: "ids of tool calls",
+    Kind.cache_control: "a mark for the cache of a hosted API",
     Kind.not_rendered: "a field that no prompt shows",
-    Kind.template_asymmetry: "the template writes a turn differently later on",
-    Kind.template_clock: "the template prints the time",
+    Kind.template_asymmetry: "the template writes a turn differently in a later request",
+    Kind.template_clock: "the template writes the time",
     Kind.template_arguments: "an argument of the template changed",
-    Kind.hoist: "late system text was moved to the front",
-    Kind.trim: "space around a text was removed",
-    Kind.retokenised: "the same text in other tokens",
+    Kind.hoist: "a later system message moved to the front",
+    Kind.trim: "white space removed at the ends of a text",
+    Kind.retokenised: "the same text in different tokens",
     Kind.double_bos: "the first token twice",
-    Kind.normaliser: "two Unicode forms of one text",
-    Kind.seam: "the last token joined what follows it",
-    Kind.namespace: "another salt, adapter or extra key",
-    Kind.identical: "the two prompts are the same",
-    Kind.wrong_reuse: "reuse that should not be",
+    Kind.normaliser: "two Unicode forms of the same text",
+    Kind.seam: "the last token merged with the text after it",
+    Kind.namespace: "a different salt, adapter or extra key",
+    Kind.identical: "the two prompts are equal",
+    Kind.wrong_reuse: "tokens reused across a key that separates them",
     Kind.skips_reading: "a request that does not read the cache",
-    Kind.engine_unit: "the engine reuses whole units only",
-    Kind.placement: "the prefix is on another server",
-    Kind.lifetime: "the prefix was gone, or not there yet",
-    Kind.hosted_rule: "a vendor's rule",
-    Kind.measurement: "a figure that misleads",
+    Kind.engine_unit: "the engine reuses only whole units",
+    Kind.placement: "the prefix is cached on another server",
+    Kind.lifetime: "the prefix was evicted, or not cached yet",
+    Kind.hosted_rule: "a rule of the vendor",
+    Kind.measurement: "a misleading figure",
 }
-EXPECTED = {Kind.compaction, Kind.side_request, Kind.branch}  # often meant: the report says so
+EXPECTED = {Kind.compaction, Kind.side_request, Kind.branch}  # often intended: the report says so

@@ -1,4 +1,4 @@
-"""A prompt on its way from a payload to text to tokens, each step taken when it is asked for."""
+"""A prompt: a payload, its text and its tokens. Each step is computed when it is first needed."""
 
 from array import array
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from minicache.prompts.figures import common_prefix, joined
+from minicache.prompts.reuse import common_prefix, joined
 from minicache.prompts.values import Change, edited_at, with_value
 from minicache.text.chat import Chat
 from minicache.text.origin import Field, Path, Rendered, Runs
@@ -17,31 +17,32 @@ from minicache.text.tokenizer import PlainByteTokenizer, Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All that a rendering depends on: what is said, and when. `logged_time`: the log says when."""
+    """Everything that a rendering depends on: a payload and a time. `logged_time`: the time comes from the log."""
 
     payload: dict[str, Any]
     time: datetime | None = None
     logged_time: bool = True
 
     def with_value(self, path: Path, value: Any) -> "Source":
+        """A copy with `value` at `path` of the payload (see `values.with_value`)."""
         return replace(self, payload=with_value(self.payload, path, value))
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """Empty for a completion."""
+        """The messages of the payload; empty for a completion."""
         found: list[dict[str, Any]] = self.payload.get("messages", [])
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What turns payloads into tokens. `renderer` is `None` where every prompt is text already."""
+    """A tokenizer and a renderer, which turn payloads into tokens. Completions need no renderer."""
 
     tokenizer: Tokenizer
     renderer: Renderer | None = None
 
     def text(self, source: Source) -> str:
-        """Raises as `Renderer.render`."""
+        """The text of the prompt. Raises as `Renderer.render` does."""
         raw: str | None = source.payload.get("prompt")
         if raw is not None:
             return raw
@@ -49,7 +50,7 @@ class Means:
         return self.renderer.render(_chat(source))
 
     def rendered(self, source: Source) -> Rendered:
-        """The same text with its origins."""
+        """The text of the prompt with the origin of each character. Raises as `Renderer.render_with_origins` does."""
         raw = source.payload.get("prompt")
         if raw is not None:
             return Rendered(raw, Runs(array("Q", [0] if raw else []), [Field(("prompt",), 0)] if raw else [], len(raw)))
@@ -72,18 +73,18 @@ def _chat(source: Source) -> Chat:
 class Prompt:
     """One source with its text, origins and tokens.
 
-    `logged` are the token ids that a log has for it; without them the text is encoded behind `lead`, the tokens that a
-    server puts before every prompt.
+    `logged` are the token ids of the prompt in the log. Without them the tokens are `lead`, the tokens that the server
+    puts before every prompt, and then the encoded text.
     """
 
     def __init__(
         self, source: Source, means: Means, *, logged: Sequence[int] | None = None, lead: Sequence[int] = ()
     ) -> None:
         self.source, self.means, self.logged, self.lead = source, means, logged, list(lead)
-        self._before: Prompt | None = None  # this prompt before one edit; until its origins are known
+        self._before: Prompt | None = None  # the prompt before an edit; kept until the origins are computed
 
     def edited(self, source: Source) -> "Prompt":
-        """The prompt of `source`, a request that differs little from this one's; without logged tokens."""
+        """The prompt of `source`, an edit of this prompt's source. It has no logged tokens."""
         edited = Prompt(source, self.means, lead=self.lead)
         edited._before = self
         return edited
@@ -99,8 +100,8 @@ class Prompt:
         return known or self.means.rendered(self.source)
 
     def _carried_over(self, before: "Prompt") -> Rendered | None:
-        """The origins of the prompt before an edit, if one text was edited, and the template wrote it once, as it is:
-        rendering with origins is many times slower than a repair that is rendered without."""
+        """The origins of the prompt before the edit, adapted. `None` unless the edit changed one text and the template
+        wrote this text once, unchanged. Why? Rendering with origins is many times slower than without."""
         match edited_at(before.source.payload, self.source.payload):
             case Change(path, str(old), str(new)) if old and new:
                 resized = before.rendered.runs.resized(path, len(old), len(new))
@@ -109,7 +110,7 @@ class Prompt:
         return None
 
     def _is_spliced(self, before: "Prompt", start: int, old: str, new: str) -> bool:
-        """Whether this text is that of `before`, with `new` from `start` on in the place of `old`."""
+        """Whether this text is the text of `before` with `new` in place of `old` at `start`."""
         ends = start + len(new), start + len(old)
         rest = len(self.text) - ends[0]
         return (
@@ -129,11 +130,11 @@ class Prompt:
 
     @property
     def hides(self) -> bool:
-        """Whether different texts can have equal tokens: the tokenizer normalises text."""
+        """Whether different texts can have equal tokens, because the tokenizer normalises text."""
         return self.means.tokenizer.normalizer is not None
 
     def encode(self, text: str) -> Sequence[int]:
-        """The ids of `text`, in the form in which this tokenizer's are compared fastest."""
+        """The token ids of `text`, as bytes if every id is one byte: bytes are compared fastest."""
         tokenizer = self.means.tokenizer
         if isinstance(tokenizer, PlainByteTokenizer):
             return tokenizer.encode_to_bytes(text)

@@ -1,9 +1,9 @@
 """Logged requests, from files.
 
     {"messages": […], …}                                            a body as it was sent
-    {"time": …, "id": …, "body": {…}, "response": {…}}              the same with what a log knows about it
+    {"time": …, "id": …, "body": {…}, "response": {…}}              a body with its time, id and response
 
-A JSON Lines log has one of either on each line. Times are ISO 8601, or seconds or milliseconds since 1970.
+A JSON Lines log has one of these on each line. Times are ISO 8601, or seconds or milliseconds since 1970.
 """
 
 import json
@@ -15,15 +15,42 @@ from typing import Any
 
 from minicache.prompts.bodies import Body, read_body
 from minicache.prompts.errors import BadLog
-from minicache.prompts.response import NO_RESPONSE, Response, read_response
+from minicache.prompts.values import MISSING, value_at
+from minicache.text.origin import Path as FieldPath
 
 BODY_KEYS = ("messages", "input", "prompt")
 MILLISECONDS_FROM = 10**11  # seconds reach this number in the year 5138
 
+# Of these paths in a response the first that exists counts: vLLM with `return_token_ids`, then SGLang's native API.
+PROMPT_IDS: tuple[FieldPath, ...] = (("prompt_token_ids",), ("choices", 0, "prompt_token_ids"), ("input_ids",))
+OUTPUT_IDS: tuple[FieldPath, ...] = (("choices", 0, "token_ids"), ("output_ids",), ("token_ids",))
+OUTPUT_TEXT: tuple[FieldPath, ...] = (("choices", 0, "text"), ("text",))
+CACHED: tuple[FieldPath, ...] = (
+    ("usage", "prompt_tokens_details", "cached_tokens"),  # OpenAI chat, vLLM, SGLang
+    ("usage", "input_tokens_details", "cached_tokens"),  # OpenAI Responses
+    ("usage", "cache_read_input_tokens"),  # Anthropic
+    ("usage", "prompt_cache_hit_tokens"),  # DeepSeek
+    ("meta_info", "cached_tokens"),  # SGLang, native
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The tokens that were generated, and the number that the engine says it reused. A field that the log does not have
+    is `None`, not zero."""
+
+    prompt_ids: list[int] | None = None
+    output_ids: list[int] | None = None
+    output_text: str | None = None  # raw, as the engine generated it, with reasoning and calls in it
+    cached_tokens: int | None = None
+
+
+NO_RESPONSE = Response()
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request of a log. `where` names it in sentences: a file, or a file and its line."""
+    """One request of a log. `where` is its name in messages: a file, or a file and a line."""
 
     where: str
     body: Body
@@ -39,7 +66,9 @@ def read_file(path: Path) -> LoggedRequest:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         if _is_json(text.partition("\n")[0]):
-            raise BadLog(f"{path} has a request on each line: give it once, and the numbers or ids of two") from None
+            raise BadLog(
+                f"{path} has a request on each line: give the file once, then the line numbers or ids of two requests"
+            ) from None
         raise BadLog(f"{path} is not valid JSON: {_reason(error)}") from None
     return to_request(value, str(path))
 
@@ -52,14 +81,14 @@ def _is_json(line: str) -> bool:
 
 
 def read_pair(path: Path, first: str, second: str) -> tuple[LoggedRequest, LoggedRequest]:
-    """Two requests of a JSON Lines file, each by its line number (from 1) or its id. Raises `BadLog`."""
-    # By this character alone: a text in JSON may hold other ends of lines, such as U+2028, as they are.
+    """Two requests of a JSON Lines file, each named by its line number, from 1, or by its id. Raises `BadLog`."""
+    # Only this character ends a line: a text in JSON may hold other line ends, such as U+2028.
     lines = _read(path).removesuffix("\n").split("\n")
     return _find(path, lines, first), _find(path, lines, second)
 
 
 def _find(path: Path, lines: list[str], name: str) -> LoggedRequest:
-    """An id goes before a line number: ids can be numbers, too."""
+    """The request with the id `name`, or else the one on line `name`: an id can look like a line number."""
     for number, line in enumerate(lines, 1):
         if name in line and line.strip():
             value = _parse_line(path, number, line)
@@ -68,7 +97,7 @@ def _find(path: Path, lines: list[str], name: str) -> LoggedRequest:
     if name.isdecimal() and 1 <= int(name) <= len(lines) and lines[int(name) - 1].strip():
         number = int(name)
         return to_request(_parse_line(path, number, lines[number - 1]), f"{path} line {number}")
-    raise BadLog(f"{path} has {len(lines)} lines, none of them with the id or number {name!r}", repr(name))
+    raise BadLog(f"{path} has {len(lines)} lines, and no request with the id or line number {name!r}", repr(name))
 
 
 def _parse_line(path: Path, number: int, line: str) -> Any:
@@ -79,7 +108,7 @@ def _parse_line(path: Path, number: int, line: str) -> Any:
 
 
 def to_request(value: Any, where: str) -> LoggedRequest:
-    """A request from its JSON value. Raises `BadLog` naming `where`."""
+    """A request from its JSON value. Raises `BadLog`, which names `where`."""
     if not isinstance(value, Mapping):
         raise BadLog(f"{where} holds {_kind(value)}, not a request: give a body, or an object with a body")
     if "body" not in value:
@@ -87,8 +116,8 @@ def to_request(value: Any, where: str) -> LoggedRequest:
             keys = list(map(repr, list(value)[:6]))
             listed = ", ".join(keys) or "none"
             raise BadLog(
-                f"{where} is no request that minicache knows (its keys: {listed}): give a body with messages, input or "
-                'prompt, bare or as {"time": …, "id": …, "body": {…}, "response": {…}}',
+                f"{where} is not a request of a known form (its keys: {listed}): give a body with messages, input or "
+                'prompt, alone or as {"time": …, "id": …, "body": {…}, "response": {…}}',
                 *keys,
             )
         return LoggedRequest(where, read_body(value, where))
@@ -100,12 +129,44 @@ def to_request(value: Any, where: str) -> LoggedRequest:
         read_body(value["body"], where),
         None if id is None else str(id),
         _time(value.get("time"), where),
-        read_response(value.get("response"), where),
+        _response(value.get("response"), where),
     )
 
 
+def _response(value: Any, where: str) -> Response:
+    """Raises `BadLog` if `value`, or token ids in it, have the wrong type."""
+    if value is None:
+        return NO_RESPONSE
+    if not isinstance(value, Mapping):
+        raise BadLog(f"{where}: response must be an object")
+    text, cached = _first(value, OUTPUT_TEXT), _first(value, CACHED)
+    return Response(
+        _ids(value, PROMPT_IDS, where),
+        _ids(value, OUTPUT_IDS, where),
+        text if isinstance(text, str) else None,
+        cached if isinstance(cached, int) and not isinstance(cached, bool) else None,
+    )
+
+
+def _ids(value: Any, paths: tuple[FieldPath, ...], where: str) -> list[int] | None:
+    ids = _first(value, paths)
+    if ids is None:
+        return None
+    if not isinstance(ids, list) or any(type(id) is not int or id < 0 for id in ids):
+        raise BadLog(f"{where}: response.{paths[0][-1]} must be a list of token ids")
+    return ids
+
+
+def _first(value: Any, paths: tuple[FieldPath, ...]) -> Any:
+    for path in paths:
+        found = value_at(value, path)
+        if found is not MISSING and found is not None:
+            return found
+    return None
+
+
 def _time(value: Any, where: str) -> datetime | None:
-    """A time keeps its own zone: a template prints the hour that its server's clock showed."""
+    """A time keeps its time zone, because a template writes the hour that its server's clock showed."""
     if value is None:
         return None
     try:

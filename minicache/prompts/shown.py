@@ -1,7 +1,7 @@
-"""How text of a request is shown: on one line, cut to fit, or as a hash.
+"""How the text of a request is shown: on one line, shortened, or as a hash.
 
-A hash has a key that is made for one report and forgotten, for an unkeyed hash of a guessed prompt would confirm the
-guess. Equal texts keep equal hashes within the report.
+Each report makes its own key for the hashes and forgets it, because a hash without a key would confirm a guessed
+prompt. Within one report equal texts have equal hashes.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from minicache.common.printable import printable
 from minicache.prompts.values import text_of_path
 from minicache.text.origin import Path
 
-# Keys that APIs, not users, have named: all that a path shows when texts are hidden.
+# Keys named by APIs, not by users: with `redact` a path shows these and hashes all other keys.
 KNOWN_KEYS = frozenset(
     [
         "additionalProperties",
@@ -63,17 +63,17 @@ KNOWN_KEYS = frozenset(
 
 @dataclass(frozen=True)
 class Shown:
-    """Shows texts and paths; with `redact` as hashes."""
+    """Shows texts and paths; with `redact`, as hashes."""
 
     redact: bool = False
     key: bytes = field(default_factory=lambda: os.urandom(16))
 
     def text(self, text: str) -> str:
-        """`text` itself, or its hash."""
+        """`text`, or its hash."""
         return self.hash(text) if self.redact and text else text
 
     def line(self, text: str, limit: int = 400) -> str:
-        """`text` on one line, its middle left out if it is long."""
+        """`text` on one line, without its middle if it has more than `limit` characters; or its hash."""
         if self.redact:
             return self.text(text)
         return _one_line(text, limit)
@@ -84,7 +84,7 @@ class Shown:
         return text_of_path(path)
 
     def sentence(self, sentence: str, quotes: Iterable[str]) -> str:
-        """An error's sentence on one line; with `redact` the pieces of it that quote a request as hashes."""
+        """The sentence of an error on one line; with `redact`, each of its `quotes` from a request as a hash."""
         for quote in sorted(filter(None, quotes), key=len, reverse=True) if self.redact else ():
             sentence = sentence.replace(quote, self.hash(quote))
         return _one_line(sentence, 1000)

@@ -1,7 +1,7 @@
-"""One divergence: where A's cached text and B's prompt part, what stands there, and what the two requests say about it.
+"""One divergence: where A's cached text and B's prompt become different, and what the two requests have there.
 
-B is looked at as it would be with the causes found so far repaired: its request may be edited, and its first `b_done`
-characters may be replaced by A's first `a_done`.
+B is seen with all causes found so far repaired: its request may be edited, and its first `b_done` characters may be
+replaced by A's first `a_done`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,27 +11,27 @@ from typing import Any
 
 from minicache.core.errors import MinicacheError
 from minicache.prompts.earlier import Earlier
-from minicache.prompts.figures import common_prefix, joined
 from minicache.prompts.prompt import Prompt, Source
+from minicache.prompts.reuse import common_prefix, joined
 from minicache.prompts.spans import Span, first_letters, meet
 from minicache.prompts.values import Change, changes
 from minicache.text.origin import Field, Key, Origin, Path, Rendered, Value
 
-LOOK_AHEAD = 64  # runs in which the next text of the request is looked for
-MAX_HIDDEN = 256  # differences of Unicode form in one text that are looked through
-REACH = 32  # characters before a difference in the text that tokens can differ because of it (merges of one word)
+LOOK_AHEAD = 64  # runs searched for the next text of the request
+MAX_HIDDEN = 256  # differences in Unicode form that are skipped in one text
+REACH = 32  # characters: tokens can differ this far before a difference in the text (merges within a word)
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A repair in the request: B with `source` in the place of its own."""
+    """A repair of the request: B gets `source` in place of its own."""
 
     source: Source
 
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """A repair in the text: A's first `a_end` characters stand for B's first `b_end`."""
+    """A repair of the text: A's first `a_end` characters replace B's first `b_end`."""
 
     a_end: int
     b_end: int
@@ -39,7 +39,7 @@ class Splice:
 
 @dataclass(frozen=True, slots=True)
 class Retoken:
-    """A repair in the tokens of the whole prompt."""
+    """A repair of the tokens: these replace all tokens of B's prompt."""
 
     tokens: list[int]
 
@@ -48,7 +48,7 @@ Repair = Edit | Splice | Retoken
 
 
 class Later:
-    """B's prompt, as repaired so far."""
+    """B's prompt with the repairs so far. Its first `b_done` characters are replaced by A's first `a_done`."""
 
     def __init__(self, earlier: Earlier, prompt: Prompt, a_done: int = 0, b_done: int = 0) -> None:
         self.earlier, self.prompt, self.a_done, self.b_done = earlier, prompt, a_done, b_done
@@ -68,7 +68,8 @@ class Later:
         return joined(self.earlier.tokens[:head], self.prompt.encode(rest))
 
     def repaired(self, repair: Repair) -> "Later | None":
-        """B after one more repair; `None` if an edit changes what was spliced before, or cannot be rendered."""
+        """B after one more repair; `None` if an edited request cannot be rendered, or its first `b_done` characters
+        change."""
         prompt = self.prompt
         match repair:
             case Splice(a_end, b_end):
@@ -94,7 +95,7 @@ class Later:
         in_text = a_at < len(earlier.text) and b_at < len(text)
         if in_text and self.prompt.hides:
             start = earlier.start_of(token)
-            if a_at < start:  # all that differs before it is hidden
+            if a_at < start:  # the normaliser hides every difference before it
                 a_at, b_at = start, self.start_of(token)
         elif not in_text or earlier.has_logged_tokens or self.prompt.logged is not None:
             start, end = earlier.start_of(token), earlier.start_of(token + 1)
@@ -107,7 +108,7 @@ class Later:
         return a_done + length, b_done + length
 
     def start_of(self, token: int) -> int:
-        """The character of B's own text at which a token of `tokens` begins, one after those that were spliced."""
+        """The character of B's own text at which token number `token` begins; it must come after the replaced part."""
         encode = self.prompt.means.tokenizer.encode_with_offsets
         head = self.earlier.tokens_before(self.a_done) if self.a_done else len(self.prompt.lead)
         rest = self.prompt.text[self.b_done :]
@@ -119,9 +120,9 @@ class Later:
 
 @dataclass(frozen=True)
 class Site:
-    """A divergence at character `a_at` of A's text and `b_at` of B's, at `token` of both.
+    """A divergence at character `a_at` of A's text and `b_at` of B's, and at token number `token` of both.
 
-    `in_tokens`: the text agrees here, and the tokens do not.
+    `in_tokens`: the texts agree here and the tokens do not.
     """
 
     later: Later
@@ -152,26 +153,27 @@ class Site:
 
     @property
     def in_answer(self) -> bool:
-        """Whether A's side is its generation prompt or what was generated."""
+        """Whether A's side is in its generation prompt or in the generated text."""
         return self.a_at >= self.earlier.generation_start
 
     @cached_property
     def a_origin(self) -> Origin | None:
-        """The origin of A's character; `None` in what was generated."""
+        """The origin of A's character; `None` in the generated text."""
         return None if self.a_at >= self.earlier.answer_start else self.earlier.prompt.rendered.origin_at(self.a_at)
 
     @cached_property
     def b_origin(self) -> Origin | None:
-        """The origin of B's character; `None` where B has ended."""
+        """The origin of B's character; `None` at the end of B's text."""
         return None if self.b_at >= len(self.b_text) else self.later.prompt.rendered.origin_at(self.b_at)
 
     @cached_property
     def a_path(self) -> Path | None:
-        """The first value of the request at the divergence or after it, on A's side."""
+        """The path of the first value of the request at the divergence or after it, on A's side."""
         return None if self.a_origin is None else _next_path(self.earlier.prompt.rendered, self.a_at)
 
     @cached_property
     def b_path(self) -> Path | None:
+        """The same on B's side."""
         return _next_path(self.later.prompt.rendered, self.b_at)
 
     @cached_property
@@ -180,12 +182,14 @@ class Site:
 
     @cached_property
     def said(self) -> tuple[list[int], list[int]]:
-        """The messages of A and of B as numbers: two that say the same (see `said`) have the same."""
+        """The messages of A and of B as numbers: two messages have equal numbers if `values.saying` of both is
+        equal."""
         a, b = (list(map(self.earlier.number_of, source.messages)) for source in (self.a, self.b))
         return a, b
 
     def changes(self) -> Iterator[Change]:
-        """What differs in the messages and tools of the divergence, its own fields first; then in messages before."""
+        """The values that differ in the message or tool at the divergence, those of its own field first; then the
+        values that differ in earlier messages."""
         here = dict.fromkeys(path[:2] for path in self.paths if path[0] != "template_kwargs")
         found = [self._visible(change) for place in here for change in self._changes_at(place)]
         yield from sorted(found, key=lambda change: not any(_related(change.path, path) for path in self.paths))
@@ -194,7 +198,8 @@ class Site:
             yield from map(self._visible, self._changes_at(("messages", index)))
 
     def _visible(self, change: Change) -> Change:
-        """The change without what the tokenizer's normaliser hides before its first difference in tokens."""
+        """The change, with B's text changed to A's wherever the tokenizer's normaliser hides the difference, up to the
+        first difference in tokens."""
         a, b, encode = change.a, change.b, self.later.prompt.encode
         if self.later.prompt.hides and isinstance(a, str) and isinstance(b, str):
             for _ in range(MAX_HIDDEN):
@@ -217,7 +222,7 @@ class Site:
 
     @cached_property
     def span(self) -> Span:
-        """The difference in the rendered texts: from here to the next text of the request that both have."""
+        """The difference in the rendered texts: from the divergence to the next text of the request that both have."""
         anchor = self._anchor()
         if anchor is None:
             return meet(self.a_text, self.b_text, self.a_at, self.b_at) or Span(
@@ -229,8 +234,8 @@ class Site:
         return Span(self.a_at, a_end, self.b_at, b_end)
 
     def _anchor(self) -> tuple[int, int] | None:
-        """The closest place at which a character of the same field stands on both sides. Messages go before the rest:
-        they keep their order, and what a template moves about is moved between them."""
+        """The closest place at which both sides have the same character of the same field. Characters of messages are
+        preferred: messages keep their order, and a template moves other parts to places between them."""
         best: tuple[bool, int, int, int] | None = None
         rendered = self.later.prompt.rendered
         first = rendered.runs.index_at(self.b_at)

@@ -1,20 +1,20 @@
-"""Where two texts that have parted meet again."""
+"""Where two texts that differ become equal again."""
 
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from minicache.prompts.figures import common_prefix
+from minicache.prompts.reuse import common_prefix
 
-ANCHOR = 16  # characters that have to agree before two texts count as together again
-SHORT_ANCHOR = 3  # enough where both texts end with it
+ANCHOR = 16  # two texts meet again where this many characters agree
+SHORT_ANCHOR = 3  # enough where both texts end with these characters
 FIRST_WINDOW = 256
 LARGEST_WINDOW = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """`a[start:a_end]` stands where `b[start:b_end]` does, `a` and `b` being the two texts."""
+    """A difference of two texts: one has `a[a_start:a_end]` where the other has `b[b_start:b_end]`."""
 
     a_start: int
     a_end: int
@@ -23,10 +23,10 @@ class Span:
 
 
 def meet(a: str, b: str, a_start: int, b_start: int) -> Span | None:
-    """The smallest difference that begins at the starts; `None` if the texts do not meet again within the largest
-    window. To meet is to agree on `ANCHOR` characters, or on all that is left of A.
+    """The smallest difference that begins at `a_start` and `b_start`; `None` if the texts do not meet again within
+    `LARGEST_WINDOW` characters. Two texts meet where `ANCHOR` characters agree, or the whole rest of A.
 
-    Windows double, so the time is linear in the length of the difference.
+    Each window is four times the last one, so the time is linear in the length of the difference.
     """
     window = FIRST_WINDOW
     while True:
@@ -64,8 +64,8 @@ def common_suffix(a: str, b: str, a_start: int, b_start: int) -> int:
 
 
 def first_letters(a: str, b: str) -> tuple[int, int, int]:
-    """The first letters that differ, each with the marks that combine with it: where both begin, where A's ends, where
-    B's does."""
+    """The first letters that differ, with the marks that combine with them: where both begin, where A's ends, and where
+    B's ends."""
     start = common_prefix(a, b)
     if start and any(unicodedata.combining(text[start : start + 1] or "a") for text in (a, b)):
         start -= 1
@@ -81,7 +81,7 @@ def _letter_end(text: str, start: int) -> int:
 
 @lru_cache(maxsize=8)  # several detectors look at one pair of values
 def difference(a: str, b: str) -> Span:
-    """The first difference of two values of one field: from where they part to where they meet, or to their ends."""
+    """The first difference between two texts: from where they diverge to where they meet again, or to their ends."""
     start = common_prefix(a, b)
     suffix = common_suffix(a, b, start, start)
     a_end, b_end = len(a) - suffix, len(b) - suffix

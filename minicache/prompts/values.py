@@ -1,7 +1,8 @@
-"""Values by their path: ("messages", 0, "content"). A payload is what is rendered, in the one form of `bodies`.
+"""Values by their path: ("messages", 0, "content"). A payload is a request in the one form of `bodies`, as it is
+rendered:
 
 {"messages": […], "tools": […] | None, "documents": … | None, "template_kwargs": {…}, "add_generation_prompt": bool}
-{"prompt": "…"}                                                                    a completion's raw text
+{"prompt": "…"}                                                                    the raw text of a completion
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ NOT_SAID = {"cache_control", "id", "tool_call_id", "call_id"}
 
 
 class Missing:
-    """There is no value at a path (null is a value)."""
+    """The type of `MISSING`, which stands for a path without a value. (null is a value.)"""
 
     def __repr__(self) -> str:
         return "(missing)"
@@ -25,7 +26,7 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value at `path` that differs between A and B; `MISSING` where there is none."""
+    """A value at `path` that differs between A and B; `MISSING` on a side without the path."""
 
     path: Path
     a: Any
@@ -45,7 +46,8 @@ def value_at(payload: Any, path: Path) -> Any:
 
 
 def with_value(payload: Any, path: Path, value: Any) -> Any:
-    """A copy in which `value` stands at `path` (`MISSING`: nothing does); what is not on the path is shared."""
+    """A copy of `payload` with `value` at `path` (`MISSING`: without it). Values off the path are shared, not
+    copied."""
     if not path:
         return value
     key, rest = path[0], path[1:]
@@ -68,13 +70,13 @@ def with_value(payload: Any, path: Path, value: Any) -> Any:
 
 
 def changes(a: Any, b: Any, path: Path = ()) -> Iterator[Change]:
-    """Every value that differs, as deep down as both sides have the same shape, in A's order."""
+    """Every value that differs, in A's order, at the deepest path at which both sides have the same shape."""
     if a is b or (type(a) is type(b) and a == b and list_of_keys(a) == list_of_keys(b)):
         return
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         inner = [*a, *(key for key in b if key not in a)]
         found = [c for key in inner for c in changes(a.get(key, MISSING), b.get(key, MISSING), (*path, key))]
-        # Equal values under equal keys: what differs is the order of this object's own keys.
+        # Equal values under equal keys: then the keys of this object itself are in a different order.
         yield from found or [Change(path, a, b)]
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for index, (left, right) in enumerate(zip(a, b, strict=True)):
@@ -84,7 +86,8 @@ def changes(a: Any, b: Any, path: Path = ()) -> Iterator[Change]:
 
 
 def edited_at(before: Any, after: Any, path: Path = ()) -> Change | None:
-    """The one value that `with_value` has changed in a payload, as deep down as one does: all others are shared."""
+    """The deepest value that one call of `with_value` has changed; it finds it by identity, as all others are shared.
+    `None` if there is no single such value below the top."""
     if type(before) is type(after) and isinstance(before, dict | list) and len(before) == len(after):
         keys = range(len(before)) if isinstance(before, list) else list(before)
         if isinstance(before, list) or keys == list(after):
@@ -95,7 +98,7 @@ def edited_at(before: Any, after: Any, path: Path = ()) -> Change | None:
 
 
 def list_of_keys(value: Any) -> Any:
-    """The order of keys in `value`, all the way down: two equal objects can still be written differently."""
+    """The keys of `value` in order, at every depth: two equal objects can have different orders."""
     if isinstance(value, Mapping):
         return [(key, list_of_keys(inner)) for key, inner in value.items()]
     if isinstance(value, list | tuple):
@@ -104,7 +107,7 @@ def list_of_keys(value: Any) -> Any:
 
 
 def said(value: Any) -> Any:
-    """A message without what templates hardly ever print: marks for a cache, ids of calls."""
+    """A message without the keys that templates rarely write: cache marks and ids of calls."""
     if isinstance(value, Mapping):
         return {key: said(inner) for key, inner in value.items() if key not in NOT_SAID}
     if isinstance(value, list):
@@ -113,7 +116,7 @@ def said(value: Any) -> Any:
 
 
 def saying(value: Any) -> Any:
-    """What is said, in a form that can be hashed: equal for what is written alike, and only for that."""
+    """A message in a form that can be hashed: equal if and only if `said` of both is written in the same way."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -122,7 +125,7 @@ def saying(value: Any) -> Any:
 
 
 def text_of_path(path: Path) -> str:
-    """`messages[0].content`; keys that are no plain names are quoted."""
+    """`messages[0].content`. A key that is not a plain name is quoted."""
     text = ""
     for key in path:
         if isinstance(key, int):

@@ -104,8 +104,8 @@ NULL = say(SYS, "hi", {"role": "assistant", "content": None}, "and?")
     [
         ("", GOOD, [], "a.json is empty: give the JSON of a request"),
         ("{", GOOD, [], "a.json is not valid JSON"),
-        ({"request": GOOD}, GOOD, [], "a.json is no request that minicache knows (its keys: 'request')"),
-        ({**GOOD, "model": "x"}, {**GOOD, "model": "y"}, [], "caches of different models have nothing in common"),
+        ({"request": GOOD}, GOOD, [], "a.json is not a request of a known form (its keys: 'request')"),
+        ({**GOOD, "model": "x"}, {**GOOD, "model": "y"}, [], "two models share no KV"),
         (NULL, GOOD, [], "a.json: message 2: content is null"),
         (GOOD, GOOD, ["--tokenizer", "none/such/there"], "unknown tokenizer 'none/such/there'"),
         (GOOD, GOOD, ["--template", "none-such"], "unknown template 'none-such'"),
@@ -140,10 +140,10 @@ def image(**more):
             GOOD,
             {"prompt": "Once"},
             [],
-            "a.json is of the API OpenAI chat and {b} of completion: a chat and a prompt that",
+            "a.json is a body of OpenAI chat and {b} of completion: a chat and a completion have no fields",
         ),
         # The place in the body that was sent: its system prompt is no message.
-        ({"system": SYS, "messages": [image()]}, GOOD, [], "in the body that was sent it is messages[0].content"),
+        ({"system": SYS, "messages": [image()]}, GOOD, [], "in the body that was sent this is messages[0].content"),
         (say(None, image()), GOOD, [], "name the template of a model that reads such parts"),
         (say(None, {"role": "user", "content": [{"type": ["text"]}]}), GOOD, ["--renderer", "vllm"], "part of type"),
         (say(None, {"role": "user", "content": [{"type": "text", "text": 5}]}), GOOD, ["--renderer", "vllm"], "is int"),
@@ -151,7 +151,7 @@ def image(**more):
         (say(None, {"role": "user", "content": 0.5}), GOOD, ["--renderer", "vllm"], "content must be text or a list"),
         (say(SYS, {"role": "user", "tool_calls": [{"function": 3}]}), GOOD, [], "content is missing"),
         (say(SYS, {"role": "user", "tool_calls": True}), GOOD, [], "content is missing"),
-        ({**GOOD, "model": "\x1b[31mred"}, {**GOOD, "model": "m"}, [], "asks the model '\\x1b[31mred'"),
+        ({**GOOD, "model": "\x1b[31mred"}, {**GOOD, "model": "m"}, [], "is for the model '\\x1b[31mred'"),
         ({"\x1b[31mred" * 500: GOOD}, GOOD, [], "its keys: '\\x1b[31mred"),
     ],
 )
@@ -183,7 +183,10 @@ def test_an_answer_that_looks_like_the_name_of_a_file_is_remarked_on(tmp_path, c
 def test_a_log_given_as_a_request_is_told_how_to_be_given(tmp_path, capsys):
     log = write(tmp_path, "log.jsonl", f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}\n")
     assert call(log, log) == 2
-    assert "log.jsonl has a request on each line: give it once, and" in capsys.readouterr().err
+    assert (
+        "log.jsonl has a request on each line: give the file once, then the line numbers or ids of two requests"
+        in capsys.readouterr().err
+    )
 
 
 def test_binary_rubbish(tmp_path, capsys):
@@ -263,5 +266,5 @@ def test_4000_tokens_in_bytes_take_well_under_a_second_and_no_library(tmp_path):
     assert run.returncode == 1, run.stderr
     assert run.stderr == ""
     assert "nonce" in run.stdout
-    assert int(run.stdout.split("  of ")[1].split()[0].replace(",", "")) > 4000
+    assert int(run.stdout.split(" left ")[1].split()[0].replace(",", "")) > 4000
     assert min(seconds) < 1  # of processor time, which other work on the machine draws out, too

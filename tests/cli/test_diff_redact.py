@@ -110,7 +110,7 @@ def test_a_sentence_keeps_its_own_words(tmp_path, capsys):
     with pytest.raises(SystemExit):
         cli.main(["diff", str(log), str(log), "--redact"])
     words = capsys.readouterr().err.split("(its keys: ")
-    assert words[0].endswith("log.jsonl is no request that minicache knows ")
+    assert words[0].endswith("log.jsonl is not a request of a known form ")
     assert words[1].startswith("#")
 
 

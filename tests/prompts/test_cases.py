@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from minicache.prompts.figures import Cached, by_formula
 from minicache.prompts.kinds import Layer
+from minicache.prompts.reuse import Cached, by_formula
 from minicache.text.renderer import Chat
 from tests.prompts.cases import CASES, SYS, Case, say, tool
 from tests.prompts.diffs import examined, means, verdicts
@@ -54,12 +54,12 @@ def test_the_first_texts_are_shown():
     assert (by_name["C12"][0].a_text, by_name["C12"][0].b_text) == ("01 Mar 2026", "02 Mar 2026")
     assert by_name["C13"][0].a_text.startswith('[TOOLS][{"type"')
     assert by_name["C13"][0].a_text.endswith("[/TOOLS]\n")
-    assert by_name["C06"][0].detail == "the order is [0, 2, 1] of the earlier one"
-    assert by_name["C14"][0].detail == "it stands in messages[5] now"
-    assert by_name["C09"][0].detail.endswith("of the template: what was thought stands here in A and not in B")
-    assert by_name["C13"][0].detail.endswith("of the template: the tools stand here in A and not in B")
+    assert by_name["C06"][0].detail == "B sends A's tools in the order [0, 2, 1]"
+    assert by_name["C14"][0].detail == "B has it in messages[5]"
+    assert by_name["C09"][0].detail.endswith("of the template: A has the model's reasoning here, and B does not")
+    assert by_name["C13"][0].detail.endswith("of the template: A has the tools here, and B does not")
     assert by_name["C17"][0].detail == "shifted by 2 messages, 3 kept"
-    assert by_name["C26"][0].detail == "1 lines came, 0 went"
+    assert by_name["C26"][0].detail == "1 line added, 0 removed"
 
 
 def test_context_is_text_around_the_first_difference():
@@ -72,7 +72,7 @@ def test_rendering_a_template_twice_at_now_would_be_a_false_all_clear():
     unknown = Case(**{**vars(case), "times": None})
     diff = examined(unknown).diff
     assert not diff.lost
-    assert "a date that changed would not be seen" in " ".join(diff.notes)
+    assert "a change of date cannot show" in " ".join(diff.notes)
 
 
 def test_tools_are_written_as_transformers_writes_them():

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from minicache.prompts.breakers import RULES
 from minicache.prompts.kinds import WORDS, Kind, Layer
+from minicache.prompts.rules.table import RULES
 from tests.prompts.cases import SYS, call, result, say, then, tool
 from tests.prompts.diffs import diff_of, logged, means, verdicts
 from tests.prompts.templates import TEMPLATES
@@ -250,11 +250,11 @@ def test_messages_taken_out_of_the_middle_and_put_in():
     out = {"messages": [m for i, m in enumerate(a["messages"]) if i not in (3, 4)]}
     found = diff_of(a, then(out, "5", "six"), means()).causes
     assert [(c.kind, c.path, c.detail) for c in found] == [
-        (Kind.history_rewrite, ("messages", 3, "content"), "2 messages taken out")
+        (Kind.history_rewrite, ("messages", 3, "content"), "2 messages removed")
     ]
     again = diff_of(out, then(a, "5", "six"), means()).causes
     assert [(c.kind, c.path, c.detail) for c in again] == [
-        (Kind.history_rewrite, ("messages", 3, "content"), "2 messages put in")
+        (Kind.history_rewrite, ("messages", 3, "content"), "2 messages inserted")
     ]
 
 

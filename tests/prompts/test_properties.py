@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from minicache.prompts.examine import examine
-from minicache.prompts.figures import Cached, by_formula, common_prefix
 from minicache.prompts.kinds import Kind, Layer
 from minicache.prompts.prompt import Means, Prompt, Source
+from minicache.prompts.reuse import Cached, by_formula, common_prefix
 from minicache.prompts.values import value_at
 from tests.prompts.cases import say, tool
 from tests.prompts.diffs import diff_of, logged, means

@@ -11,9 +11,7 @@ import pytest
 
 from minicache.prompts.examine import examine
 from minicache.prompts.html import page
-from minicache.prompts.report import Costs, character, lines
-from minicache.prompts.report_json import to_json
-from minicache.prompts.ribbon import State, drawn, num_blocks, state
+from minicache.prompts.report import Costs, State, character, drawn, lines, num_blocks, state, to_json
 from minicache.prompts.shown import Shown
 from tests.prompts.cases import CASES, SYS, say, tool
 from tests.prompts.diffs import examined, logged, means
@@ -37,7 +35,8 @@ def test_the_report_in_full():
     report = "\n".join(lines(case("C01c"), Costs(speed=1000, price=3.0, cached_price=0.3), PLAIN))
     assert report.startswith(
         "First differing token: 39, counted from 0 (character 39 of both texts)\n"
-        "  of 304 tokens that A left in the cache and 373 of B's prompt\n"
+        "  A, the earlier request, left 304 tokens in the cache; B has 373\n"
+        "  each byte counts as one token: --tokenizer names the tokenizer of the model\n"
         "Reusable blocks: 2 of 19 whole blocks (block size 16)\n"
         "  32 tokens with vLLM, 39 with SGLang (page 1)\n\n"
         "  before  tem\\nclient-tag: v=2.1.7.\n  A       97b; tag=97bd6;\\nYo\n  B       24c; tag=24c2d;\\nYo\n"
@@ -53,17 +52,20 @@ def test_the_report_in_full():
     )
     assert "loss    98 tokens, 6 blocks; 0.098 s of prefill, 0.000265 in money, each time" in report
     assert "fixed   reuse 137 → 304 tokens, 8 → 19 blocks (simulated)" in report
-    assert report.endswith("nonce, layer payload at messages[0].content, character 20, and 1 more.")
+    assert report.endswith("The first of 2 causes is nonce (layer payload) at messages[0].content, character 20.")
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
         ("C24", "No loss: B extends A."),
-        ("C16suf", "No loss: B goes on where A's conversation ends."),
-        ("C23", "No loss: the payload differs in cache_control (messages[3].cache_control), which reaches no prompt."),
-        ("C09", "B reuses 166 of 576 cached tokens (10 of 36 blocks): template_asymmetry, layer template"),
-        ("C12", "template_clock, layer template (line 1 of the template)"),
+        ("C16suf", "No loss: B continues where A's conversation ends."),
+        ("C23", "No loss: the requests differ in cache_control (messages[3].cache_control), which no prompt shows."),
+        (
+            "C09",
+            "B reuses 166 of 576 cached tokens (10 of 36 blocks). The cause is template_asymmetry (layer template): ",
+        ),
+        ("C12", "The cause is template_clock (layer template): line 1 of the template."),
     ],
 )
 def test_verdicts_in_a_sentence(name, sentence):

@@ -83,7 +83,7 @@ def test_prompt_logprobs_read_nothing_and_zero_is_not_off():
 
 
 def test_different_models_are_not_compared():
-    with pytest.raises(CannotCompare, match="log asks the model 'small' and log asks 'large'"):
+    with pytest.raises(CannotCompare, match="log is for the model 'small' and log for 'large'"):
         causes({**A, "model": "small"}, {**B, "model": "large"})
     assert causes({**A, "model": "small"}, B)[1] == []
 

@@ -176,9 +176,9 @@ def test_a_pair_of_a_log_by_line_and_by_id(tmp_path):
     a, b = read_pair(log, "r2", "1")
     assert (a.id, b.id, b.where) == ("r2", "1", f"{log} line 4")  # an id goes before a line number
     assert read_pair(log, "2", "3")[0].id == "r1"
-    with pytest.raises(BadLog, match="has 4 lines, none of them with the id or number 'r9'"):
+    with pytest.raises(BadLog, match="has 4 lines, and no request with the id or line number 'r9'"):
         read_pair(log, "r9", "1")
-    with pytest.raises(BadLog, match="none of them with the id or number"):
+    with pytest.raises(BadLog, match="no request with the id or line number '5'"):
         read_pair(log, "5", "1")
 
 
@@ -191,7 +191,7 @@ def test_a_pair_of_a_log_by_line_and_by_id(tmp_path):
         (b"{", "is not valid JSON"),
         (b"[" * 100_000, "is not valid JSON: it is nested too deeply"),
         (b"[1]", "holds a list, not a request"),
-        (b'{"request": {"messages": []}}', r"is no request that minicache knows \(its keys: 'request'\)"),
+        (b'{"request": {"messages": []}}', r"is not a request of a known form \(its keys: 'request'\)"),
         (b'{"body": []}', "body must be an object"),
         (b'{"messages": []}', "messages is empty"),
         (b'{"messages": {}}', "messages must be a list"),

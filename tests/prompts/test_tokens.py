@@ -34,7 +34,7 @@ def test_two_endpoints_that_tokenize_differently():
     a = logged(say(None, "abc"), response={"prompt_token_ids": other})
     diff = diff_of(a, say(None, "abc", "c", "b"), means(TURNS, toy))
     assert verdicts(diff) == ((Layer.tokenizer, Kind.retokenised, "messages[0].content", 0, 3, 0),)
-    assert "one tokenizer at every endpoint" in diff.causes[0].fix
+    assert "the same version of the same tokenizer at every endpoint" in diff.causes[0].fix
 
 
 def test_retokenisation_cannot_be_seen_without_the_ids():

@@ -1,9 +1,9 @@
-"""Tokens two prompts share, and what the two caches make of it.
+"""The tokens that two prompts share, and how many of them the two caches reuse.
 
-    cached(A)  = A's prompt and what was generated after it        LCP = tokens it has in common with B's prompt
+    cached(A)  = A's prompt and the tokens generated after it      LCP = their common prefix with B's prompt
     hash chain = block_size * (min(LCP, len(B) - 1) // block_size)           radix, page 1 = min(LCP, len(B) - 1)
 
-The engine never has KV for the last token that A generated; like the published cases, the figures leave that aside.
+An engine never has KV for the last token that A generated. The figures ignore this, as the published cases do.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from minicache.core.prefix_cache import PrefixCache
 from minicache.core.radix_cache import RadixCache
 from minicache.core.request import Request
 
-# Tokens up to which the caches themselves are asked. Beyond, the formulas are: tests hold the caches to them.
+# Up to this many tokens the figures come from the caches themselves; for more, from the formulas. Tests compare both.
 SIMULATED = 65_536
 FIRST_SLICE, LARGEST_SLICE = 64, 65_536
 
 
 def common_prefix(a: Sequence[object], b: Sequence[object], a_start: int = 0, b_start: int = 0) -> int:
-    """The length of the common prefix of `a[a_start:]` and `b[b_start:]`: slices that double are compared, and the one
-    that differs is bisected."""
-    if type(a) is not type(b):  # ids as bytes and ids in a list are equal one by one, and never as slices
+    """The length of the common prefix of `a[a_start:]` and `b[b_start:]`. Compares slices of doubling length, then
+    halves the first slice that differs."""
+    if type(a) is not type(b):  # ids in bytes and in a list are equal one by one, but their slices are not
         a, b = list(a), list(b)
     length = min(len(a) - a_start, len(b) - b_start)
     low, size = 0, FIRST_SLICE
@@ -43,13 +43,13 @@ def common_prefix(a: Sequence[object], b: Sequence[object], a_start: int = 0, b_
 
 
 def joined(a: Sequence[int], b: Sequence[int]) -> Sequence[int]:
-    """Two rows of token ids as one: bytes if both are bytes, else a list."""
+    """Two sequences of token ids as one: bytes if both are bytes, else a list."""
     return a + b if isinstance(a, bytes) and isinstance(b, bytes) else [*a, *b]
 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """`lcp` tokens in common, and how many of them each cache reuses; all in tokens, `blocks` in blocks."""
+    """The common prefix of two prompts, and how much of it each cache reuses. In tokens; `blocks` is in blocks."""
 
     lcp: int
     vllm_tokens: int
@@ -62,7 +62,7 @@ class Reuse:
 
 
 class Cached:
-    """A hash chain and a radix tree that hold `tokens`, asked what another prompt can reuse of them."""
+    """A hash chain and a radix cache that both hold `tokens`."""
 
     def __init__(self, tokens: Sequence[int], block_size: int) -> None:
         self.tokens, self.block_size = tokens, block_size
@@ -78,7 +78,7 @@ class Cached:
                 cache.release(request)
 
     def reuse(self, prompt: Sequence[int]) -> Reuse:
-        """What a request with `prompt` would find."""
+        """The reuse of a request with `prompt`. Up to `SIMULATED` tokens it is looked up in both caches."""
         lcp = common_prefix(self.tokens, prompt)
         if self._caches is not None and 0 < len(prompt) <= SIMULATED:
             found = [cache.lookup(Request("B", prompt)).num_tokens for cache in self._caches]
@@ -87,6 +87,6 @@ class Cached:
 
 
 def by_formula(lcp: int, num_prompt_tokens: int, block_size: int) -> Reuse:
-    """The same in closed form."""
+    """The same reuse in closed form."""
     limit = max(min(lcp, num_prompt_tokens - 1), 0)
     return Reuse(lcp, limit - limit % block_size, limit, block_size)

@@ -1,31 +1,31 @@
-"""What differs between two requests and reaches no prompt: it looks like a cause, and costs nothing."""
+"""Differences between two requests that no prompt shows: they look like causes and cost nothing."""
 
 from collections.abc import Iterator
 
-from minicache.prompts.breakers import FIELDS
-from minicache.prompts.figures import common_prefix
-from minicache.prompts.found import Found, written
 from minicache.prompts.kinds import Kind
+from minicache.prompts.reuse import common_prefix
+from minicache.prompts.rules.rule import Found, written
+from minicache.prompts.rules.table import FIELDS
 from minicache.prompts.site import Edit, Site
 from minicache.prompts.values import MISSING, Change, changes
 
 STRUCTURAL = {Kind.key_order, Kind.set_order, Kind.reserialised, Kind.null, Kind.parts, Kind.ids, Kind.normaliser}
-UP_TO = 8  # differences that are listed
+AT_MOST = 8  # differences that are listed
 
 
 def not_rendered(site: Site) -> Iterator[tuple[Kind, Found]]:
-    """Differences in what both requests say, each with its kind; what B only adds is none.
+    """The first differences between the two requests, each with its kind. Messages that B appends are no difference.
 
-    `site` is any place of the pair: only its requests are looked at.
+    `site` can be any site of the pair: only its two requests are compared.
     """
     for number, change in enumerate(_changes(site)):
-        if number == UP_TO:
+        if number == AT_MOST:
             return
         yield _classified(site, change)
 
 
 def only_appends(site: Site) -> bool:
-    """Whether B's request says all that A's does, in the same order, and more at most after it."""
+    """Whether B's request is A's request, unchanged, with nothing but appended messages or text."""
     a, b = site.a, site.b
     kept = len(b.messages) >= len(a.messages) and b.payload.get("prompt", "").startswith(a.payload.get("prompt", ""))
     return kept and next(_changes(site), None) is None

@@ -1,42 +1,45 @@
-"""A's answer comes back in B's history, and is not what was generated. What was generated is text without fields."""
+"""B's history holds A's answer in another form than the model generated. Generated text has no fields, only
+characters."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from minicache.prompts.found import Found, written
-from minicache.prompts.rules_field import parsed
-from minicache.prompts.rules_template import THOUGHT
+from minicache.prompts.kinds import Kind, Layer
+from minicache.prompts.rules.fields import parsed
+from minicache.prompts.rules.rule import KEEP, Found, SiteRule, written
 from minicache.prompts.site import Edit, Site, Splice
 from minicache.prompts.spans import ANCHOR
 from minicache.prompts.values import MISSING, value_at
 from minicache.text.origin import Field, Key, Path, Run, Value
 
 THINK = ("<think>", "</think>")
+THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*</\1>", re.S)
 SPACE = re.compile(r"\s*")
 
 
 def answer_path(site: Site) -> Path:
-    """The message of B in which A's answer should stand."""
+    """The path of the message of B that should hold A's answer."""
     return "messages", len(site.a.messages)
 
 
 def answer_of(site: Site) -> dict[str, Any] | None:
-    """That message, if it is an assistant's."""
+    """That message, if its role is assistant; else `None`."""
     message = value_at(site.b.payload, answer_path(site))
     return message if message is not MISSING and message.get("role") == "assistant" else None
 
 
 def answer_reserialised(site: Site) -> Iterator[Found]:
-    """The client sent the model's arguments back as another text of the same value."""
+    """The client sent the arguments of a call back as a different text of the same JSON."""
     for found, sent in _reserialised(site):
         if isinstance(sent, str):
             yield found
 
 
 def answer_rewritten(site: Site) -> Iterator[Found]:
-    """The client sent the arguments back as an object, and the template's JSON is not the model's."""
+    """The client sent the arguments of a call back as an object, and the template writes its JSON differently from the
+    model."""
     for found, sent in _reserialised(site):
         if not isinstance(sent, str):
             yield found
@@ -67,21 +70,21 @@ def _is_under(run: Run, path: Path) -> bool:
 
 
 def answer_trim(site: Site) -> Iterator[Found]:
-    """The client sent the answer back without the space around it: the text of the message lacks it."""
+    """The client sent the answer back without the white space at its beginning or end."""
     for found, kept in _trimmed(site):
         if not kept:
             yield found
 
 
 def answer_trim_by_template(site: Site) -> Iterator[Found]:
-    """The space is still in the message, and the template took it away."""
+    """The message still has the white space, and the template removed it."""
     for found, kept in _trimmed(site):
         if kept:
             yield found
 
 
 def _trimmed(site: Site) -> Iterator[tuple[Found, bool]]:
-    """The repair, and whether the space is still in B's message."""
+    """The finding, and whether B's message still has the white space."""
     message = answer_of(site)
     content = message.get("content") if message is not None else None
     if not site.in_answer or not isinstance(content, str):
@@ -107,7 +110,7 @@ def _space_at(text: str, at: int) -> str:
 
 
 def answer_without_reasoning(site: Site) -> Iterator[Found]:
-    """The client dropped the reasoning, and the template would have written it."""
+    """The client left the reasoning out, and the template would have written it."""
     message = answer_of(site)
     if not site.in_answer or message is None or message.get("reasoning_content"):
         return
@@ -119,7 +122,7 @@ def answer_without_reasoning(site: Site) -> Iterator[Found]:
 
 
 def answer_thought_dropped(site: Site) -> Iterator[Found]:
-    """What was thought for the answer is not in B's text, although the rest of the answer is."""
+    """The template left the reasoning out of B's text, and wrote the rest of the answer."""
     span = site.span
     gone = site.a_text[span.a_start : span.a_end].strip()
     if site.in_answer and answer_of(site) and span.b_start == span.b_end and THOUGHT.fullmatch(gone):
@@ -130,12 +133,12 @@ def answer_thought_dropped(site: Site) -> Iterator[Found]:
             None,
             text,
             "",
-            f"messages[{len(site.a.messages)}]: what was thought stands here in A and not in B",
+            f"messages[{len(site.a.messages)}]: A has the model's reasoning here, and B does not",
         )
 
 
 def answer_changed(site: Site) -> Iterator[Found]:
-    """The message says something else than what was generated: it was edited, or generated again."""
+    """The message is different from the generated answer: a user edited it, or it was generated again."""
     origin = site.b_origin
     if site.a_at < site.earlier.answer_start or not isinstance(origin, Field):
         return
@@ -143,3 +146,21 @@ def answer_changed(site: Site) -> Iterator[Found]:
         span = site.span
         texts = site.a_text[site.a_at : span.a_end], site.b_text[site.b_at : span.b_end]
         yield Found(Splice(span.a_end, span.b_end), origin.path, origin.offset, *texts)
+
+
+RULES: tuple[SiteRule, ...] = (
+    SiteRule(Kind.reserialised, Layer.payload, answer_reserialised, KEEP),
+    SiteRule(
+        Kind.reserialised, Layer.renderer, answer_rewritten,
+        "Give the template the arguments as the text that the model wrote, or make both write JSON in the same way.",
+    ),
+    SiteRule(Kind.trim, Layer.payload, answer_trim, KEEP),
+    SiteRule(
+        Kind.trim, Layer.template, answer_trim_by_template,
+        "Use a template that does not trim answers, or stop generation before the white space.",
+    ),
+    SiteRule(
+        Kind.history_rewrite, Layer.payload, answer_without_reasoning,
+        "Send the reasoning back with the answer: this template writes it into the prompt.",
+    ),
+)  # fmt: skip

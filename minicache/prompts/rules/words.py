@@ -1,7 +1,8 @@
-"""Changes inside one text, from the shape of the words that differ: a time, an id, a number; then from their place.
+"""One value of the request that differs, by the words in it: first by their form (a time, an id, a number), then by
+their place.
 
-A detector looks at the word at the first difference on both sides. It goes on through the same field while it finds
-more of its kind, for a request with one id in its system prompt often has three.
+A detector of a form looks at the word at the first difference, on both sides. It continues through the same field while
+it finds more words of its form, because a request with one id in its system prompt often has three.
 """
 
 import re
@@ -10,8 +11,19 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
-from minicache.prompts.figures import common_prefix
-from minicache.prompts.found import SYSTEM_ROLES, Found, in_head, role_of, written
+from minicache.prompts.kinds import Kind, Layer
+from minicache.prompts.reuse import common_prefix
+from minicache.prompts.rules.rule import (
+    APPEND,
+    CUT_RARELY,
+    SYSTEM_ROLES,
+    FieldRule,
+    Found,
+    counted,
+    in_head,
+    role_of,
+    written,
+)
 from minicache.prompts.site import Edit, Site
 from minicache.prompts.spans import Span, difference
 from minicache.prompts.values import MISSING, Change
@@ -26,20 +38,20 @@ CLOCK = re.compile(
     rf"(?<![\w.])(?:{DATE}(?:(?:T|,? (?:at )?){TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?)?|{TIME}|\b\d{{10}}(?:\d{{3}})?\b)"
 )
 EPOCHS = range(946_684_800, 4_102_444_800)  # 2000 to 2100
-NEAR = 2 * 86_400  # seconds by which an epoch may miss the time at which its request was logged
-NEARBY = 256  # characters on either side of a difference in which the word that it is in must begin and end
+NEAR = 2 * 86_400  # seconds: a number this close to the logged time of its request is a time
+NEARBY = 256  # characters: a word must begin and end within this distance from the difference in it
 WORD = re.compile(r"[0-9A-Za-z_-]+")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
-NUMBER = re.compile(r"\d+(?:[.,_]\d+)*%?(?![A-Za-z]{4}|[A-Za-z]*\d)")  # with a unit, but no part of an id
+NUMBER = re.compile(r"\d+(?:[.,_]\d+)*%?(?![A-Za-z]{4}|[A-Za-z]*\d)")  # a unit may follow, but not the rest of an id
 CHECKBOX = re.compile(r"\[[ xX~-]?\]")
 REVISION = re.compile(r"(?:commit|revision|rev|sha\d*|digest|checksum|git|HEAD)\W{0,3}$", re.I)
 OPEN_TAG = re.compile(r"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>")
-MANY = 8  # differences in one text, from which it is another text
+MANY = 8  # a text with this many differences counts as rewritten
 CUT = re.compile(r"\.\.\.|…|\[[^\]]*\b(?:cut|truncated|omitted|removed|cleared|trimmed|elided|old)\b[^\]]*\]", re.I)
 
 
 class _Words(NamedTuple):
-    """The word at a place in both texts, `a[a_start:a_end]` and `b[b_start:b_end]`."""
+    """The words at one place: `a[a_start:a_end]` in A's text and `b[b_start:b_end]` in B's."""
 
     a_start: int
     a_end: int
@@ -53,12 +65,12 @@ def clock(site: Site, change: Change) -> Iterator[Found]:
 
 
 def nonce(site: Site, change: Change) -> Iterator[Found]:
-    """Both words are of the same length and look random: hexadecimal, base 62, a UUID."""
+    """Both words have the same length and look random: hexadecimal, base 62, a UUID."""
     yield from _same_kind(site, change, _nonce_words)
 
 
 def counter(site: Site, change: Change) -> Iterator[Found]:
-    """Both words are numbers, a box was ticked, or some of the lines between a pair of tags changed."""
+    """Both words are numbers, a checkbox was ticked, or some lines between a pair of tags changed."""
     found = False
     for each in _same_kind(site, change, _counter_words):
         found = True
@@ -68,7 +80,7 @@ def counter(site: Site, change: Change) -> Iterator[Found]:
 
 
 def _same_kind(site: Site, change: Change, words_at: Callable[["_Place"], _Words | None]) -> Iterator[Found]:
-    """One `Found` for all differences of a kind that follow each other in a field."""
+    """One finding for all differences of the same form that follow each other in a field."""
     a, b = change.a, change.b
     if not (isinstance(a, str) and isinstance(b, str)):
         return
@@ -80,7 +92,7 @@ def _same_kind(site: Site, change: Change, words_at: Callable[["_Place"], _Words
             break
         ours, theirs = a[words.a_start : words.a_end], b[words.b_start : words.b_end]
         if ours == theirs or a[words.a_end : words.a_end + 1] != b[words.b_end : words.b_end + 1]:
-            break  # more than a word differs
+            break  # more than this word differs
         pairs.append((ours, theirs))
         pieces += [b[b_done : words.b_start], ours]
         a_done, b_done = words.a_end, words.b_end
@@ -90,7 +102,7 @@ def _same_kind(site: Site, change: Change, words_at: Callable[["_Place"], _Words
 
 
 class _Place(NamedTuple):
-    """Where two texts part: character `a_at` of `a` and `b_at` of `b`, after something that they have in common."""
+    """Where two texts diverge: character `a_at` of `a` and `b_at` of `b`, both after a common piece."""
 
     a: str
     b: str
@@ -98,7 +110,7 @@ class _Place(NamedTuple):
     b_at: int
 
     def words(self, pattern: re.Pattern[str]) -> _Words | None:
-        """The matches around the place on both sides, if both begin equally far before it."""
+        """The matches around the place on both sides, if both begin at the same distance before it."""
         ours, theirs = _match_around(pattern, self.a, self.a_at), _match_around(pattern, self.b, self.b_at)
         if ours is None or theirs is None or self.a_at - ours[0] != self.b_at - theirs[0]:
             return None
@@ -124,7 +136,8 @@ def _is_epoch(digits: str, time: datetime | None) -> bool:
 
 
 def _match_around(pattern: re.Pattern[str], text: str, at: int) -> tuple[int, int] | None:
-    """The match that holds the character `at`, or ends there; no match that goes far beyond is whole."""
+    """The match that holds character `at` or ends there; `None` if there is no match or it may continue beyond
+    `NEARBY`."""
     end = min(at + NEARBY, len(text))
     for match in pattern.finditer(text, max(at - NEARBY, 0), end):
         if match.start() <= at <= match.end():
@@ -151,7 +164,7 @@ def _nonce_words(place: _Place) -> _Words | None:
 
 
 def _looks_random(word: str) -> bool:
-    """Letters and digits mixed, or digits that are too many to count anything."""
+    """Whether a word mixes letters and digits, or is a number too long for a count."""
     digits = sum(map(str.isdecimal, word))
     return len(word) >= 3 and digits > 0 and (digits < len(word) or digits >= 8) and not word.isalpha()
 
@@ -161,7 +174,8 @@ def _counter_words(place: _Place) -> _Words | None:
 
 
 def _changed_lines(site: Site, change: Change, a: str, b: str) -> Iterator[Found]:
-    """Lines came and went between equal tags (and at least as many stayed), or all of them are boxes to tick."""
+    """Lines were added or removed between equal tags, and at least half of the lines stayed; or all the lines that
+    differ are checkboxes."""
     start = common_prefix(a, b)
     tags = _around(a, b, start)
     if tags is not None:
@@ -178,7 +192,7 @@ def _changed_lines(site: Site, change: Change, a: str, b: str) -> Iterator[Found
     span = difference(a, b)
     edit = Edit(site.b.with_value(change.path, b[:start] + a[start : span.a_end] + b[span.b_end :]))
     texts = a[start : span.a_end], b[start : span.b_end]
-    yield Found(edit, change.path, start, *texts, f"{came} lines came, {went} went")
+    yield Found(edit, change.path, start, *texts, f"{counted(came, 'line')} added, {went} removed")
 
 
 def _whole_lines(a: str, b: str, span: Span) -> Span:
@@ -195,7 +209,7 @@ def _end_of_line(text: str, at: int) -> int:
 
 
 def _around(a: str, b: str, at: int) -> tuple[int, int, int] | None:
-    """The innermost pair of tags around `at` on both sides: where its inside begins, ends in A, ends in B."""
+    """The innermost pair of tags around `at` on both sides: where its content begins, where it ends in A, and in B."""
     open_tags = list(OPEN_TAG.finditer(a, 0, at))
     for match in reversed(open_tags[-16:]):
         close = f"</{match[1]}>"
@@ -212,7 +226,7 @@ def _inside(a: str, b: str, tags: tuple[int, int, int]) -> tuple[str, str]:
 
 
 def retrieval_in_prefix(site: Site, change: Change) -> Iterator[Found]:
-    """Other text between the same tags, in what all turns stand on."""
+    """Different text between the same tags, in the part that every later turn repeats."""
     if isinstance(change.a, str) and isinstance(change.b, str) and in_head(site, change.path):
         at = common_prefix(change.a, change.b)
         tags = _around(change.a, change.b, at)
@@ -223,7 +237,7 @@ def retrieval_in_prefix(site: Site, change: Change) -> Iterator[Found]:
 
 
 def shortened(site: Site, change: Change) -> Iterator[Found]:
-    """An old message became a beginning of itself, or a placeholder, or lost a field."""
+    """An old message was cut to its beginning, replaced by a placeholder, or lost a field."""
     if change.path[0] != "messages" or not isinstance(change.a, str) or role_of(site, change.path) in SYSTEM_ROLES:
         return
     if change.b is MISSING or change.b is None:
@@ -240,7 +254,7 @@ def _is_placeholder(text: str) -> bool:
 
 
 def branch(site: Site, change: Change) -> Iterator[Found]:
-    """A turn of the history says something else: B is a sibling of A, not its child."""
+    """A turn of the history is different: B does not continue A, both continue the same earlier conversation."""
     if change.path[0] == "messages" and role_of(site, change.path) not in SYSTEM_ROLES:
         yield _first_span(site, change, written(change.a), written(change.b))
 
@@ -250,22 +264,50 @@ def _mended(a: str, b: str, span: Span) -> str:
 
 
 def _is_rewritten(a: str, b: str) -> bool:
-    """Whether there are more differences than are worth telling apart."""
+    """Whether the texts have more than `MANY` differences."""
     for _ in range(MANY):
         b = _mended(a, b, difference(a, b))
     return a != b
 
 
 def prompt_edit(site: Site, change: Change) -> Iterator[Found]:
-    """The system prompt or a tool says something else, and nothing tells why."""
+    """The system prompt or a tool is different, and no rule before this one knows why."""
     yield _first_span(site, change, written(change.a), written(change.b))
 
 
 def _first_span(site: Site, change: Change, a: str, b: str) -> Found:
-    """A's text in the place of B's, up to where the two meet again; all of it where they hardly ever do."""
+    """A finding whose repair puts A's text in place of B's, up to where the two are equal again; the whole value if the
+    text was rewritten."""
     span = difference(a, b)
     value = change.a
     if isinstance(change.a, str) and isinstance(change.b, str) and not _is_rewritten(a, b):
         value = _mended(a, b, span)
     edit = Edit(site.b.with_value(change.path, value))
     return Found(edit, change.path, span.a_start, a[span.a_start : span.a_end], b[span.b_start : span.b_end])
+
+
+RULES: tuple[FieldRule, ...] = (
+    FieldRule(
+        Kind.clock, Layer.payload, clock,
+        "Write only the day, or move the time into the newest user turn or into a tool.",
+    ),
+    FieldRule(
+        Kind.nonce, Layer.payload, nonce,
+        "Remove it at the gateway, or keep one value for the session; a value that must change belongs in the newest "
+        "user turn.",
+    ),
+    FieldRule(Kind.counter, Layer.payload, counter, APPEND),
+    FieldRule(
+        Kind.retrieval_in_prefix, Layer.payload, retrieval_in_prefix,
+        "Put the text retrieved for a question into the user turn that asks it, and leave it there in later requests.",
+    ),
+    FieldRule(Kind.history_rewrite, Layer.payload, shortened, CUT_RARELY),
+    FieldRule(
+        Kind.branch, Layer.payload, branch,
+        "Nothing to repair if a user edited the turn or asked for a new answer; else send earlier turns unchanged.",
+    ),
+    FieldRule(
+        Kind.prompt_edit, Layer.payload, prompt_edit,
+        "Keep the system prompt and the tools unchanged, and put text that differs between requests after them.",
+    ),
+)  # fmt: skip

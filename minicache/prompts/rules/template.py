@@ -1,19 +1,20 @@
-"""The requests say the same here, and the template writes it differently: its arguments, its clock, its own choice."""
+"""The requests are equal here, and the template writes them differently: because of an argument, the time, or what
+follows.
+"""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from minicache.prompts.found import SYSTEM_ROLES, Found, written
+from minicache.prompts.kinds import Kind, Layer
+from minicache.prompts.rules.answers import THOUGHT, answer_changed, answer_thought_dropped
+from minicache.prompts.rules.rule import KEEP, SYSTEM_ROLES, VARIANT, Found, SiteRule, written
 from minicache.prompts.site import Edit, Site, Splice
 from minicache.prompts.values import MISSING
 from minicache.text.origin import Clock, Field, Path
 
-THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*</\1>", re.S)
-
 
 def template_arguments(site: Site) -> Iterator[Found]:
-    """An argument of the template changed. Repair: A's arguments, one that does it alone before all of them."""
+    """An argument of the template changed. Repair: A's value of one argument; after these, A's values of all."""
     a, b = site.a.payload.get("template_kwargs", {}), site.b.payload.get("template_kwargs", {})
     changed = [
         name for name in (*a, *(key for key in b if key not in a)) if a.get(name, MISSING) != b.get(name, MISSING)
@@ -28,14 +29,14 @@ def template_arguments(site: Site) -> Iterator[Found]:
 
 
 def template_clock(site: Site) -> Iterator[Found]:
-    """The template prints the time. Repair: B rendered at A's time."""
+    """The template writes the time. Repair: B rendered at A's time."""
     if site.a.time != site.b.time and (isinstance(site.a_origin, Clock) or isinstance(site.b_origin, Clock)):
         texts = _printed(site, "a"), _printed(site, "b")
         yield Found(Edit(replace(site.b, time=site.a.time)), None, None, *texts, _line(site))
 
 
 def _printed(site: Site, side: str) -> str:
-    """All that the clock wrote around the divergence."""
+    """The whole time that the template wrote around the divergence; empty if it wrote none there."""
     rendered = (site.earlier.prompt if side == "a" else site.later.prompt).rendered
     at = site.a_at if side == "a" else site.b_at
     run = rendered.runs[rendered.runs.index_at(at)]
@@ -48,7 +49,7 @@ def _line(site: Site) -> str:
 
 
 def hoist_by_template(site: Site) -> Iterator[Found]:
-    """The template writes a system message that B has added later before what A has already said."""
+    """The template writes a system message that B appended before the messages that A has too."""
     if not isinstance(site.b_origin, Field) or site.a_at >= site.earlier.generation_start:
         return
     match site.b_origin.path:
@@ -58,7 +59,7 @@ def hoist_by_template(site: Site) -> Iterator[Found]:
 
 
 def trim_by_template(site: Site) -> Iterator[Found]:
-    """The template takes space away that is part of a text of the request."""
+    """The template removes white space that is part of a text of the request."""
     span = site.span
     texts = site.a_text[span.a_start : span.a_end], site.b_text[span.b_start : span.b_end]
     origin = site.a_origin if texts[0] else site.b_origin
@@ -67,13 +68,13 @@ def trim_by_template(site: Site) -> Iterator[Found]:
 
 
 def template_asymmetry(site: Site) -> Iterator[Found]:
-    """B goes on where A ended, and the template writes what A said differently: blocks of thought that are kept only
-    for the latest turn, tools beside the last message, a default that is filled in once."""
+    """B continues where A ended, and the template writes A's messages differently: it keeps reasoning only in the
+    latest turn, or writes the tools next to the last message, or fills a default in only once."""
     yield _spliced(site)
 
 
 def _spliced(site: Site) -> Found:
-    """A's text up to where both have the same text of the request again."""
+    """A finding whose repair puts A's text in place of B's, up to the next text of the request that both have."""
     span = site.span
     back = _turned_back(site.a_text, span.a_start, span.a_end) if span.b_start == span.b_end else 0
     back = back or (_turned_back(site.b_text, span.b_start, span.b_end) if span.a_start == span.a_end else 0)
@@ -83,7 +84,8 @@ def _spliced(site: Site) -> Found:
 
 
 def _turned_back(text: str, start: int, end: int) -> int:
-    """How far an inserted piece can be moved back to begin with a tag: `hink>…<t` is `<think>…` two earlier."""
+    """By how many characters an inserted piece can move back to begin with a tag: `hink>…<t` moved back by 2 is
+    `<think>…`."""
     for back in range(min(end - start, start, 16) + 1):
         if text[start - back : start] != text[end - back : end]:
             break
@@ -93,7 +95,7 @@ def _turned_back(text: str, start: int, end: int) -> int:
 
 
 def _where(site: Site, a: str, b: str) -> str:
-    """The message that the text belongs to, the line of the template that wrote it, and what it plainly is."""
+    """The message that the text belongs to, the line of the template that wrote it, and what the text is, if clear."""
     places = [f"{path[0]}[{path[1]}]" for path in site.paths[-1:] if len(path) > 1]
     line = getattr(site.a_origin if a else site.b_origin, "line", None)
     if line is not None:
@@ -102,7 +104,30 @@ def _where(site: Site, a: str, b: str) -> str:
     path = site.a_path if a else site.b_path
     what = ""
     if THOUGHT.match((a or b).strip()):
-        what = f"what was thought stands here in {here} and not in {there}"
+        what = f"{here} has the model's reasoning here, and {there} does not"
     elif path is not None and path[0] == "tools":
-        what = f"the tools stand here in {here} and not in {there}"
+        what = f"{here} has the tools here, and {there} does not"
     return ": ".join(filter(None, (", ".join(places), what)))
+
+
+RULES: tuple[SiteRule, ...] = (
+    SiteRule(
+        Kind.template_clock, Layer.template, template_clock,
+        "Write the day into the system prompt instead, and use a template that writes no date.",
+    ),
+    SiteRule(
+        Kind.template_arguments, Layer.template_kwargs, template_arguments,
+        "Keep the arguments of the template (thinking, effort) unchanged during a session.",
+    ),
+    SiteRule(
+        Kind.hoist, Layer.template, hoist_by_template,
+        "Send later instructions as a reminder in a user turn: this template moves system messages to the front.",
+    ),
+    SiteRule(Kind.template_asymmetry, Layer.template, answer_thought_dropped, VARIANT),
+    SiteRule(Kind.branch, Layer.payload, answer_changed, KEEP),
+    SiteRule(
+        Kind.trim, Layer.template, trim_by_template,
+        "Send texts without white space at their ends, or use a template that does not trim.",
+    ),
+    SiteRule(Kind.template_asymmetry, Layer.template, template_asymmetry, VARIANT),
+)  # fmt: skip
