@@ -1,12 +1,13 @@
-# `make demo` and `make test` do all the set-up; `make check` is what CI runs.
+# `make demo` and `make test` do all the set-up; `make check` is what CI runs, `make nightly` what takes longer.
 #
 # Set-up creates .venv, installs this folder into it (editable) and, when that has worked, writes a stamp file. A second
 # run finds the stamp and starts at once; a changed pyproject.toml is newer than the stamp and installs again.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants
+.PHONY: help demo test quick check nightly long lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants
 
 BUDGET := 10m
+ROOM := core
 VENV := .venv
 PY := $(VENV)/bin/python
 DEV := $(VENV)/.installed-dev
@@ -21,11 +22,25 @@ demo: $(ENGINE) ## SmolLM2 answers with a prefix cache and without (tiny, if Smo
 	@$(PY) -m minicache model pull smollm2 || echo "Going on without SmolLM2, with the small built-in model."
 	@$(PY) -m minicache demo
 
-test: $(DEV) ## all tests
+test: $(DEV) ## every law and every feature, in minutes
 	@$(PY) -m minicache model pull smollm2 || echo "Tests that need SmolLM2 will be skipped."
 	$(PY) -m pytest -n auto
 
-check: layers lint types core-alone model tests kernels kernels-oldest ## what CI runs
+quick: $(DEV) ## one room's laws in half a minute: make quick ROOM=core (or engine, sim, text, tui, ...)
+	$(PY) -m pytest -q -n auto -m "not nightly and not slow" $(wildcard tests/$(ROOM) tests/properties/$(ROOM))
+
+check: layers lint types core-alone model tests ## what CI runs
+
+NIGHTLY := long kernels kernels-oldest mutants proof
+
+nightly: $(DEV) ## all that is too long for CI, in about 25 minutes; each stage runs, also after one that failed
+	$(MAKE) --keep-going $(NIGHTLY)
+
+long: model # every test, the long ones too, with more examples of each law
+	MINICACHE_REQUIRE_MODEL=1 HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -n auto -m "nightly or not nightly"
+
+proof: $(DEV) # `make prove` for two minutes
+	$(PY) -m tests.prove --budget 2m
 
 layers: $(DEV) ## imports point one way
 	$(VENV)/bin/lint-imports

@@ -2,25 +2,30 @@
 
 import os
 import sys
+from pathlib import Path
 
 # Tiny products on two spinning OpenMP threads run many times slower than on one. Read when torch loads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# The terminal UI draws what has changed so often a second: tests wait for the next time. Read when Textual loads.
+os.environ.setdefault("TEXTUAL_FPS", "1000")
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=QUIET)
-settings.register_profile("ci", max_examples=100, deadline=None, suppress_health_check=QUIET, derandomize=True)
-settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=QUIET)
-# A mutant is killed by the first example that fails: making that example small takes minutes, and nobody reads it.
-settings.register_profile(
-    "mutants",
-    settings.get_profile("ci"),
-    phases=[phase for phase in Phase if phase not in (Phase.shrink, Phase.explain)],
+# The same examples in every run, so that a run says the same on every machine; `nightly` looks for others.
+COMMON = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+settings.register_profile("test", COMMON, max_examples=25)
+settings.register_profile("nightly", COMMON, max_examples=300, derandomize=False)
+# A mutant dies by the cases that are written down, and also by those that are searched for. It is killed by the first
+# one that fails: making that one small takes minutes, and nobody reads it.
+settings.register_profile("fixed", COMMON, phases=[Phase.explicit])
+settings.register_profile("search", COMMON, max_examples=200, phases=[Phase.generate])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 
 def _smollm2_is_in_the_store() -> bool:
@@ -45,3 +50,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(reason)
     if item.get_closest_marker("gpu") and not _cuda_works():
         pytest.skip("no CUDA device on this machine")
+
+
+@pytest.fixture(scope="session")
+def qwen3() -> Path:
+    """The folder with the tokenizer and the template of Qwen3."""
+    from tests.qwen3 import CannotFetch, fetch
+
+    try:
+        return fetch()
+    except CannotFetch as error:
+        pytest.skip(str(error))

@@ -261,7 +261,7 @@ def run(mutant: Mutant) -> tuple[bool, float]:
 def passes(tests: tuple[str, ...], where: Path) -> bool:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     # More examples than while developing, and the same ones in every run: so is the table.
-    environment = {**os.environ, "PYTHONPATH": str(where), "HYPOTHESIS_PROFILE": "mutants"}
+    environment = {**os.environ, "PYTHONPATH": str(where), "HYPOTHESIS_PROFILE": "search"}
     try:
         done = subprocess.run(
             command, cwd=where, env=environment, timeout=TIMEOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -41,7 +41,8 @@ ARROWS = (("→", "right"), ("←", "left"), ("↑", "up"), ("↓", "down"))  # 
 class MinicacheApp(App[None]):
     """Opens `opened` on the stage, or the chooser if there is nothing.
 
-    `clock` is in seconds, for playing; tests hand in one that stands still. `keymap` is action -> keys.
+    `clock` is in seconds, for playing; tests hand in one that stands still. `keymap` is action -> keys. With
+    `own_process` the app sets the garbage collector of the process, which then should run nothing else.
     """
 
     TITLE = "minicache"
@@ -83,8 +84,10 @@ class MinicacheApp(App[None]):
         reduced_motion: bool = False,
         keymap: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        own_process: bool = False,
     ) -> None:
         super().__init__()
+        self._own_process = own_process
         self._filters.append(Guard(ascii))
         self.clock = clock
         self.register_theme(MINICACHE_DARK)
@@ -148,6 +151,8 @@ class MinicacheApp(App[None]):
     def _keep_what_is_loaded(self) -> None:
         """A run is many small objects that stay: the garbage collector need not walk them again and again, which would
         make steps stumble. What was kept before and is gone since is collected first."""
+        if not self._own_process:
+            return
         gc.unfreeze()
         gc.collect()
         gc.freeze()

@@ -106,7 +106,13 @@ def tui(
 
     ascii = ascii or not _has_unicode()
     screen = MinicacheApp(
-        opened, live=live, ascii=ascii, light=light, reduced_motion=reduced_motion, keymap=read_keymap(keymap_path())
+        opened,
+        live=live,
+        ascii=ascii,
+        light=light,
+        reduced_motion=reduced_motion,
+        keymap=read_keymap(keymap_path()),
+        own_process=True,
     )
     screen.run()
     if screen.return_code:

@@ -139,7 +139,7 @@ def test_an_unknown_cache():
 
 
 @pytest.mark.model
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_counts_with_the_real_model():
     settings = Settings(model="smollm2", prompt_tokens=299, rounds=2, max_tokens=4)
     real = three_forms.run(settings, prepare(settings))

@@ -6,6 +6,7 @@ same bits is checked by `tests/gpu`.
 """
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ from tests.properties.exactness import (
 from tests.properties.serving import VOCABULARY, require, serve
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+QUICK = (("llama", torch.float32), ("qwen3", torch.bfloat16))
+MODELS = [
+    pytest.param(each, marks=() if each in QUICK else pytest.mark.nightly)
+    for each in product(("llama", "qwen3"), DTYPES)
+]
 SMALL = {"num_attention_heads": 3, "num_key_value_heads": 1}  # each head of keys is a program to interpret
 ASKED = prompts(cuts=(33, 16, 33), max_tokens=3)
 
@@ -51,7 +57,7 @@ def small_tiles_of_keys_on_a_large_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minicache.engine.kernels.paged_decode.SHORTEST_SPLIT", 2)
 
 
-@pytest.fixture(scope="module", params=[(f, d) for f in ("llama", "qwen3") for d in DTYPES], ids=str)
+@pytest.fixture(scope="module", params=MODELS, ids=str)
 def exact(request: pytest.FixtureRequest) -> Model:
     return exact_model(model(*request.param, **SMALL))
 

@@ -6,20 +6,13 @@ from minicache.prompts.kinds import Kind, Layer
 from minicache.prompts.prompt import Means
 from minicache.text.renderer import Renderer
 from minicache.text.sources import open_template, open_tokenizer
-from minicache.text.store import models_folder
 from tests.prompts.cases import CASES, say
 from tests.prompts.diffs import diff_of, logged
 
-FOLDER = models_folder().parent / "npm" / "tokenizer-qwen3-3.7.2"
-pytestmark = pytest.mark.skipif(
-    not (FOLDER / "tokenizer.json").is_file(),
-    reason="Qwen3's tokenizer is not there: tests/text/test_real_templates.py fetches it",
-)
-
 
 @pytest.fixture(scope="module")
-def qwen3() -> Means:
-    return Means(open_tokenizer(FOLDER), Renderer(open_template(FOLDER)))
+def means(qwen3) -> Means:
+    return Means(open_tokenizer(qwen3), Renderer(open_template(qwen3)))
 
 
 def case(name, means):
@@ -37,8 +30,8 @@ def case(name, means):
         ("C09rec", (118, 0, 132), 118, []),
     ],
 )
-def test_published_figures(name, lengths, lcp, kinds, qwen3):
-    diff = case(name, qwen3)
+def test_published_figures(name, lengths, lcp, kinds, means):
+    diff = case(name, means)
     assert (diff.a_tokens, diff.generated_tokens, diff.b_tokens) == lengths
     assert diff.reuse.lcp == lcp
     assert [cause.kind for cause in diff.causes] == kinds
@@ -48,25 +41,25 @@ PAYLOAD = [case.name for case in CASES if all(layer is Layer.payload for layer, 
 
 
 @pytest.mark.parametrize("name", sorted({*PAYLOAD} - {"C16pre", "C19", "C25"}))
-def test_the_client_s_causes_do_not_depend_on_the_template(name, qwen3):
-    diff = case(name, qwen3)
+def test_the_client_s_causes_do_not_depend_on_the_template(name, means):
+    diff = case(name, means)
     published = next(case for case in CASES if case.name == name)
     assert [(c.layer, c.kind, c.offset) for c in diff.causes] == [
         (layer, kind, offset) for layer, kind, _, offset, _, _ in published.causes
     ]
 
 
-def test_composed_and_decomposed_are_one_to_this_tokenizer(qwen3):
-    diff = case("C25", qwen3)
+def test_composed_and_decomposed_are_one_to_this_tokenizer(means):
+    diff = case("C25", means)
     assert (diff.lost, diff.reuse.lcp) == (False, 32)
     assert [(c.layer, c.kind) for c in diff.causes] == [(Layer.none, Kind.normaliser)]
 
 
-def test_seams_and_retokenised_answers(qwen3):
-    seam = diff_of({"prompt": "The cat sat on the ma"}, {"prompt": "The cat sat on the mat."}, qwen3)
+def test_seams_and_retokenised_answers(means):
+    seam = diff_of({"prompt": "The cat sat on the ma"}, {"prompt": "The cat sat on the mat."}, means)
     assert (seam.a_tokens, seam.reuse.lcp, [c.kind for c in seam.causes]) == (6, 5, [Kind.seam])
-    digits = diff_of({"prompt": "I paid 12"}, {"prompt": "I paid 123 kr"}, qwen3)
+    digits = diff_of({"prompt": "I paid 12"}, {"prompt": "I paid 123 kr"}, means)
     assert (digits.a_tokens, digits.reuse.lcp, digits.causes) == (5, 5, ())
     a = logged(say(None, "x"), response={"choices": [{"token_ids": [73125, 8345]}]})
-    diff = diff_of(a, say(None, "x", "Hanzi", "y"), qwen3)
+    diff = diff_of(a, say(None, "x", "Hanzi", "y"), means)
     assert [(c.layer, c.kind, c.gain_tokens) for c in diff.causes] == [(Layer.tokenizer, Kind.retokenised, 2)]

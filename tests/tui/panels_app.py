@@ -15,6 +15,9 @@ from minicache_tui.panels.panel import Panel
 from minicache_tui.player import Player
 from minicache_tui.screens.main import MainScreen
 from minicache_tui.theme import MINICACHE_DARK, MINICACHE_LIGHT, variables
+from tests.tui import idle
+
+idle.use()
 
 
 class PanelsApp(App[None]):

@@ -13,6 +13,9 @@ from minicache_tui.player import Player
 from minicache_tui.screens.ask import Ask
 from minicache_tui.screens.stage import Stage
 from minicache_tui.sources import open_run
+from tests.tui import idle
+
+idle.use()
 
 
 class Shell:

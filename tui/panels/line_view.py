@@ -6,8 +6,6 @@ the first, compares the lines that can be seen with those that were drawn, and r
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -17,14 +15,11 @@ from textual.strip import Strip
 
 from ..signs import ASCII, UNICODE, Sign
 from .line import Line, ascii_only
-from .styles import COMPONENTS, CSS
+from .styles import style_of
 
 
 class LineView(ScrollView):
     """`width`, `height` and `glyphs` are looked up once before anything is drawn: every cell asks for them."""
-
-    COMPONENT_CLASSES: ClassVar = COMPONENTS
-    DEFAULT_CSS = f"LineView {{ {CSS} }}"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -110,7 +105,7 @@ class LineView(ScrollView):
         if style is None:
             style = self.rich_style
             for word in name.split():
-                style += self.get_component_rich_style(f"panel--{word}", partial=True)
+                style += style_of(word, self.app.theme_variables)
             self._styles[name] = style
         return style
 

@@ -1,19 +1,35 @@
-"""The styles of what panels draw, by name: the colours of the theme, `on-` their tints as a background, and weights."""
+"""The styles of what panels draw, by name: the colours of the theme, `on-` their tints as a background, and weights.
+
+They are no component classes of Textual, which would apply its style sheet to each of them, for each panel, whenever a
+class of the screen changes: that made up half the time of the first frame.
+"""
+
+from collections.abc import Mapping
+
+from rich.style import Style
+from textual.color import Color
 
 from ..signs import NEWS
 from ..theme import DARK, TINTED
 
-STYLES = {
-    **{name: f"color: $mc-{name}" for name in DARK},
-    **{f"on-{name}": f"background: $mc-{name}-tint" for name in TINTED},
-    "null": "color: $mc-quiet",
-    "strong": "text-style: bold",
-    "cursor": "text-style: reverse",
-    "chosen": "text-style: bold underline",
-    "faded": "text-style: dim",
+COLOURS = {name: f"mc-{name}" for name in DARK} | {"null": "mc-quiet"}  # name -> variable of the theme
+TINTS = {f"on-{name}": f"mc-{name}-tint" for name in TINTED}
+WEIGHTS = {
+    "strong": Style(bold=True),
+    "cursor": Style(reverse=True),
+    "chosen": Style(bold=True, underline=True),
+    "faded": Style(dim=True),
 }
-COMPONENTS = {f"panel--{name}" for name in STYLES}  # as Textual finds them
-CSS = "\n".join(f".panel--{name} {{ {rule}; }}" for name, rule in STYLES.items())
+STYLES = (*COLOURS, *TINTS, *WEIGHTS)
+
+
+def style_of(name: str, variables: Mapping[str, str]) -> Style:
+    """What one name adds to a style, with the theme's `variables`."""
+    if name in WEIGHTS:
+        return WEIGHTS[name]
+    if name in TINTS:
+        return Style(bgcolor=Color.parse(variables[TINTS[name]]).rich_color)
+    return Style(color=Color.parse(variables[COLOURS[name]]).rich_color)
 
 
 def of_sign(sign: str, cursor: bool = False, chosen: bool = False) -> str:
