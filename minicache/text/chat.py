@@ -1,4 +1,4 @@
-"""What is rendered: a chat, and the rules that every renderer asks of it."""
+"""A chat, the input of every renderer, and the checks that every renderer makes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +13,11 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A request's part in its prompt. Paths of origins start at these names: ("messages", 0, "content"), ("tools", 1).
+    """The part of a request that becomes its prompt. Paths of origins start with these names: ("messages", 0,
+    "content"), ("tools", 1).
 
-    `template_kwargs` are arguments of the template, such as `enable_thinking`; `time` is when the request was made, the
-    time behind a template's `strftime_now` (None: now).
+    `template_kwargs` are arguments of the template, such as `enable_thinking`. `time` is the time of the request, which
+    the template's `strftime_now` writes (`None`: the current time).
     """
 
     messages: Sequence[Message]
@@ -27,7 +28,7 @@ class Chat:
     time: datetime | None = None
 
     def placed(self) -> "Chat":
-        """A copy whose values know their paths, as `ChatTemplate.run_with_origins` needs them."""
+        """A copy whose values know their paths, as `ChatTemplate.run_with_origins` needs them (see `payload.py`)."""
         lists = {
             name: place(list(value), (name,))
             for name in ("messages", "tools", "documents")
@@ -38,7 +39,7 @@ class Chat:
 
 
 def check_messages(messages: Any) -> Sequence[Message]:
-    """The messages, each an object with a role. Raises `BadMessage`."""
+    """The messages, if each is an object with a role and, if any, text or a list as content. Raises `BadMessage`."""
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
         raise BadMessage(f"messages must be a list of messages, not {type(messages).__name__}")
     if not messages:
@@ -59,7 +60,7 @@ def check_messages(messages: Any) -> Sequence[Message]:
 
 
 def check_content(messages: Sequence[Message]) -> None:
-    """Every message says or calls something, when fields that are null have been dropped. Raises `BadMessage`."""
+    """Raises `BadMessage` if a message has neither content nor tool calls. Call it after null fields are dropped."""
     for index, message in enumerate(messages):
         if "content" not in message and not message.get("tool_calls"):
             role = repr(message["role"])
@@ -67,7 +68,7 @@ def check_content(messages: Sequence[Message]) -> None:
 
 
 def check_tools(tools: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
-    """The tools, each an object. Raises `BadMessage`."""
+    """The tools, if each is an object. Raises `BadMessage`."""
     for index, tool in enumerate(tools):
         if not isinstance(tool, Mapping):
             raise BadMessage(f"tool {index} must be an object with a JSON schema, not {type(tool).__name__}")

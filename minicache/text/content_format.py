@@ -1,7 +1,7 @@
-"""How servers guess what a template wants as a message's content: one text, or the list of parts.
+"""How servers guess whether a template expects the content of a message as one text or as a list of parts.
 
-A template that loops over the content of a message wants parts. vLLM 0.33.0 follows the names that the template gives
-to messages; SGLang 0.5.23 looks for the usual three, and takes a template that mentions media to want parts.
+A template that loops over the content of a message expects parts. vLLM 0.33.0 follows the names that the template gives
+to messages. SGLang 0.5.23 knows only three usual names, and assumes that a template that mentions media expects parts.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _MEDIA = ("image", "audio", "video", "vision")
 
 @lru_cache(maxsize=32)
 def vllm_wants_parts(source: str) -> bool:
-    """Whether vLLM hands a template lists of parts (its content format "openai")."""
+    """Whether vLLM gives this template lists of parts (its content format "openai")."""
     tree = ChatEnvironment().parse(source)
     lists = _names_of_messages(tree)
     messages = {name for loop in tree.find_all(nodes.For) if _name(loop.iter) in lists for name in _targets(loop)}
@@ -35,7 +35,7 @@ def vllm_wants_parts(source: str) -> bool:
 
 @lru_cache(maxsize=32)
 def sglang_wants_parts(source: str) -> bool:
-    """Whether SGLang hands a template lists of parts (its content format "openai")."""
+    """Whether SGLang gives this template lists of parts (its content format "openai")."""
     if any(word in source for word in _MEDIA):
         return True
     loops = ChatEnvironment().parse(source).find_all(nodes.For)
@@ -43,7 +43,7 @@ def sglang_wants_parts(source: str) -> bool:
 
 
 def _names_of_messages(tree: nodes.Template) -> set[str]:
-    """The names under which the list of messages, or a part of it, is known: `messages`, `rest`, `ns.history`."""
+    """The names of variables that hold the list of messages or a part of it: `messages`, `rest`, `ns.history`."""
     names, before = {"messages"}, 0
     while len(names) > before:
         before = len(names)
@@ -59,7 +59,7 @@ def _names_of_messages(tree: nodes.Template) -> set[str]:
 
 
 def _parameters_for_content(tree: nodes.Template, macro: nodes.Macro, messages: set[str]) -> Iterator[str]:
-    """Parameters of a macro that some call gives a message's content."""
+    """The parameters of a macro that receive the content of a message in some call."""
     for call in tree.find_all(nodes.Call):
         if _name(call.node) == macro.name:
             given = [*zip((parameter.name for parameter in macro.args), call.args, strict=False)]
@@ -68,7 +68,7 @@ def _parameters_for_content(tree: nodes.Template, macro: nodes.Macro, messages: 
 
 
 def _is_content(node: nodes.Node, messages: set[str]) -> bool:
-    """Whether this is `message.content` or `message['content']`, or a filtered or cut form of it."""
+    """Whether `node` is `message.content` or `message['content']`, perhaps filtered or sliced."""
     node = _unfiltered(node)
     if isinstance(node, nodes.Getattr):
         return node.attr == "content" and _name(node.node) in messages
@@ -78,7 +78,7 @@ def _is_content(node: nodes.Node, messages: set[str]) -> bool:
 
 
 def _name(node: nodes.Node) -> str | None:
-    """`name` or `name.attribute`, of a filtered or cut form of it too."""
+    """`name` or `name.attribute` of a node that may be filtered or sliced; `None` for any other node."""
     node = _unfiltered(node)
     if isinstance(node, nodes.Name):
         return node.name

@@ -1,7 +1,7 @@
-"""The Jinja environment of chat templates: what they can use beside plain Jinja, as in transformers 5.24.
+"""The Jinja environment of chat templates, with the additions to plain Jinja that transformers 5.24 makes.
 
-Templates are programs from model folders, so they run in Jinja's immutable sandbox, with a `dict` that is no class and
-a `namespace` without private attributes.
+Templates are programs from model folders, so they run in Jinja's immutable sandbox, with a `dict` that is not a class
+and a `namespace` without private attributes.
 """
 
 import json
@@ -20,7 +20,8 @@ SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token
 
 
 class GenerationBlock(Extension):
-    """`{% generation %} … {% endgeneration %}` marks the assistant's words for training; here it renders its body."""
+    """`{% generation %} … {% endgeneration %}` marks the assistant's text for training; here it only renders its
+    body."""
 
     tags = {"generation"}  # noqa: RUF012 (the name and type that Jinja asks for)
 
@@ -31,7 +32,7 @@ class GenerationBlock(Extension):
 
 
 class ChatEnvironment(ImmutableSandboxedEnvironment):
-    """`now` is the clock behind `strftime_now`."""
+    """`now` is the clock that `strftime_now` reads."""
 
     def __init__(self, *, now: Callable[[], datetime] = datetime.now, **options: Any) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, GenerationBlock], **options)
@@ -56,7 +57,7 @@ def to_json(
 
 
 class _MakeDict:
-    """What a template sees as `dict`: it makes dicts, and has none of a class's attributes."""
+    """The `dict` of templates: a callable that makes dicts, without the attributes of a class."""
 
     def __call__(self, *args: Any, **members: Any) -> dict[Any, Any]:
         return dict(*args, **members)
@@ -66,7 +67,7 @@ class _MakeDict:
 
 
 class _PublicNamespace(Namespace):
-    """A namespace that refuses names with an underscore in front, which could lead into Python."""
+    """A namespace that refuses names that start with an underscore, because these could give access to Python."""
 
     def __init__(*args: Any, **members: Any) -> None:
         self, args = args[0], args[1:]  # so that an attribute may be named `self`
@@ -82,7 +83,7 @@ class _PublicNamespace(Namespace):
 
 def _check_name(name: Any) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise SecurityError(f"an attribute of a namespace may not start with an underscore, as {name!r} does")
+        raise SecurityError(f"the namespace attribute {name!r} starts with an underscore, which is not allowed")
 
 
 def _raise_exception(message: str) -> NoReturn:

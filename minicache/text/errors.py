@@ -1,10 +1,11 @@
-"""What can go wrong with text: one sentence each, naming the message and field, or the file."""
+"""The errors of text. Each message is one sentence that names the chat message and field, or the file."""
 
 from minicache.core.errors import MinicacheError
 
 
 class QuotingError(MinicacheError):
-    """A sentence, and the `quotes` in it: the pieces that came out of a request, as they are written there."""
+    """An error whose sentence quotes a request. `quotes` are the quoted pieces, exactly as in the sentence, so that a
+    report can hide them."""
 
     def __init__(self, sentence: str, *quotes: str) -> None:
         super().__init__(sentence)
@@ -12,14 +13,14 @@ class QuotingError(MinicacheError):
 
 
 class BadMessage(QuotingError):
-    """A chat message or tool cannot be rendered; the sentence names its index and the field."""
+    """A chat message or tool cannot be rendered. The sentence names its index and the field."""
 
 
 class TemplateFailed(QuotingError):
     """A chat template does not parse, or raised an error while it rendered.
 
-    `path` is the field of the request that it failed on, such as ("messages", 2, "content"), if that is known; `fix` is
-    what to do about it then.
+    `path` is the field of the request on which it failed, such as ("messages", 2, "content"), and `fix` the advice for
+    this field; both are `None` if they are not known.
     """
 
     path: tuple[str | int, ...] | None = None

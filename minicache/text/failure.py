@@ -1,7 +1,8 @@
-"""Why a template fails on a chat: the field without which it would not, if there is one.
+"""Why a template fails on a chat: the field that makes it fail, if a single one does.
 
-Templates say `can only concatenate str (not "Undefined")` when they mean that message 2 has no content. So the fields
-which are known to break templates are mended one after the other: what makes the difference is to blame.
+A template fails with `can only concatenate str (not "Undefined")` when message 2 has no content. So this file repairs
+the fields that are known to break templates. If the template then renders, the cause is the first field without whose
+repair it fails again.
 """
 
 import json
@@ -23,9 +24,10 @@ class _Suspect:
 
 
 def explain(error: TemplateFailed, chat: Chat, failure: Callable[[Chat], str | None]) -> TemplateFailed:
-    """`error`, with the field that the template cannot take, or else the message that makes it fail.
+    """`error` again, with the field on which the template fails, or else the message that makes it fail, in its
+    sentence.
 
-    `failure` renders a chat: it gives the sentence of the error that this raises, None if it raises none.
+    `failure` renders a chat and returns the sentence of the error that this raises, or `None` if it raises none.
     """
     suspects = list(_suspects(chat))
     if suspects and failure(_mend(chat, suspects)) is None:
@@ -54,7 +56,7 @@ def _suspects(chat: Chat) -> Iterator[_Suspect]:
             texts = [str(part.get("text", "")) for part in content if isinstance(part, Mapping)]
             complaint = "is a list of parts, and this template needs text"
             only_text = all(isinstance(part, Mapping) and "text" in part for part in content)
-            fix = "send one text" if only_text else "name the template of a model that reads such parts"
+            fix = "send one text" if only_text else "use the template of a model that reads such parts"
             yield _Suspect(("messages", index, "content"), complaint, fix, "".join(texts))
         calls = message.get("tool_calls")
         for number, call in enumerate(calls if isinstance(calls, list | tuple) else ()):
@@ -87,9 +89,9 @@ def _with(value: Any, path: Path, inner: Any) -> Any:
 
 
 def _first_failing(reason: str, chat: Chat, failure: Callable[[Chat], str | None]) -> int | None:
-    """A message with which the chat up to it fails for that reason and without which it does not; found by halving.
+    """The index of the first message with which the chat fails for `reason`, found by halving.
 
-    None if a chat that only says "Hi" fails for the same reason.
+    `None` if a chat with the single message "Hi" fails for the same reason.
     """
     if failure(replace(chat, messages=[{"role": "user", "content": "Hi"}])) == reason:
         return None

@@ -1,4 +1,4 @@
-"""`json.dumps` for values with origins: the same text, in which every character knows what it was written for."""
+"""`json.dumps` for values with origins: the same text, with the origin of every character."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from minicache.text.origin import Origin, Path, Value
 from minicache.text.payload import PlacedBool, path_of
 from minicache.text.traced import Builder, Traced, first_origin, plain_text
 
-# What JSON writes as an escape; and, if it is to be ASCII, everything else that is not.
+# The characters that JSON escapes: always, and if the text must be ASCII.
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _ESCAPED_ASCII = re.compile(r'["\\]|[^ -~]')
 
@@ -21,9 +21,10 @@ def dumps(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> Traced:
-    """The JSON of `value`. Characters of texts and keys come from those; all else was written for the value there.
+    """The JSON of `value`. The characters of a text or key have its origin; all other characters have the `Value` that
+    they were written for. A value that the template made itself has an unknown origin.
 
-    Raises what `json.dumps` raises. What lies in no request (a list that the template made) is of unknown origin.
+    Raises as `json.dumps` does.
     """
     item, colon = separators or (", " if indent is None else ",", ": ")
     step = indent if indent is None or isinstance(indent, str) else " " * indent
@@ -39,7 +40,7 @@ class _Writer:
         self.builder = Builder()
 
     def write(self, value: Any, path: Path | None, depth: int) -> None:
-        """`path` is the value's; None if it is not known."""
+        """`path` is the path of the value; `None` if it is not known."""
         origin = None if path is None else Value(path)
         if isinstance(value, str):
             self.text(value, origin)
@@ -73,7 +74,7 @@ class _Writer:
         self.builder.extend(newline + brackets[1], origin)
 
     def text(self, text: str, quote: Origin | None) -> None:
-        """A text in quotes; every character of an escape has the origin of the character that it stands for."""
+        """Write a text in quotes. Every character of an escape has the origin of the character that it stands for."""
         plain, done = plain_text(text), 0
         self.builder.extend('"', quote)
         for match in self.escaped.finditer(plain):
@@ -87,7 +88,7 @@ class _Writer:
 
 
 def _key_text(key: Any) -> str:
-    """A key as JSON has it: text. Raises `TypeError` if it cannot be one."""
+    """A key as JSON writes it: as text. Raises `TypeError` if the key cannot be one in JSON."""
     if isinstance(key, str):
         return key
     plain = bool(key) if isinstance(key, PlacedBool) else key

@@ -1,4 +1,4 @@
-"""Where each character of a prompt comes from: a field of the request, a line of the template, or nobody knows.
+"""Where each character of a prompt comes from: a field of the request, a line of the template, or an unknown place.
 
     messages[0].content = "Hi"      {{ '<|user|>' + m.content }}   ->   <|user|>Hi
                                                                         Literal(line=1)     characters 0 to 8
@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Characters `offset`, `offset` + 1, … of the text at `path`. An escape (`\\n` in JSON) counts as its character."""
+    """Characters `offset`, `offset` + 1, … of the text at `path`. An escape (`\\n` in JSON) counts as one character."""
 
     path: Path
     offset: int
@@ -27,7 +27,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Characters `offset`, … of a key; `path` is the path of the value under it, so it ends with the key."""
+    """Characters `offset`, … of a key. `path` is the path of the value under the key, so it ends with the key."""
 
     path: Path
     offset: int
@@ -35,10 +35,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Written for the value at `path`, without being characters of a text there.
+    """Characters written for the value at `path` that are not characters of a text there.
 
-    That is JSON's punctuation (the quotes around a text belong to the text, commas, colons and the quotes of keys to
-    the object or list that they are in), numbers, booleans, null, and Python's notation of an object.
+    These are numbers, booleans, null, Python's notation of an object, and JSON's punctuation: the quotes around a text
+    belong to the text; commas, colons and the quotes of keys belong to the object or list around them.
     """
 
     path: Path
@@ -46,21 +46,21 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Text of the template itself, from line `line` of it (the first is 1)."""
+    """Text of the template itself, from its line `line`, counted from 1."""
 
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Written by `strftime_now`, called on line `line` of the template: the template's doing, not the request's."""
+    """A time that the template wrote by calling `strftime_now` on its line `line`: it comes from no field."""
 
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Written by an expression on line `line` whose origin is not known: blame nobody."""
+    """Text written by an expression on line `line` of the template, whose origin is not known."""
 
     line: int
 
@@ -70,7 +70,7 @@ Origin = Field | Key | Value | Literal | Clock | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Characters [start, end) of a prompt. The origin is that of the first; `shift` gives it for the others."""
+    """Characters [start, end) of a prompt. `origin` is the origin of the first; `shift` gives those of the others."""
 
     start: int
     end: int
@@ -78,20 +78,22 @@ class Run:
 
 
 def shift(origin: Origin, distance: int) -> Origin:
-    """The origin `distance` characters further on in the same run."""
+    """The origin of the character `distance` characters later in the same run."""
     if distance and isinstance(origin, (Field, Key)):
         return type(origin)(origin.path, origin.offset + distance)
     return origin
 
 
 class Runs(Sequence[Run]):
-    """Runs that tile a text, made when they are asked for: a start and an origin is all that is kept of each."""
+    """The runs of a text, which cover it without gaps. Only starts and origins are stored; a `Run` is made on
+    access."""
 
     def __init__(self, starts: "array[int]", origins: Sequence[Origin], end: int) -> None:
         self._starts, self._origins, self._end = starts, origins, end
 
     @classmethod
     def from_lengths(cls, lengths: Iterable[int], origins: Sequence[Origin]) -> "Runs":
+        """Runs from the length and origin of each, in order."""
         starts = array("I", accumulate(lengths, initial=0))
         end = starts.pop()
         return cls(starts, origins, end)
@@ -114,8 +116,8 @@ class Runs(Sequence[Run]):
         return map(self.__getitem__, range(len(self)))
 
     def resized(self, path: Path, old: int, new: int) -> "tuple[int, Runs] | None":
-        """These runs when the text at `path` has `new` characters and no longer `old` (neither is 0), and where it
-        begins; `None` unless it stands in one run, whole."""
+        """These runs after the text at `path` changed from `old` characters to `new` (neither is 0), and the place
+        where it begins. `None` unless the prompt holds the whole text once, in one run."""
         own = [i for i, origin in enumerate(self._origins) if getattr(origin, "path", None) == path]
         run = self[own[0]] if len(own) == 1 else None
         if run is None or run.origin != Field(path, 0) or run.end - run.start != old:
@@ -125,26 +127,26 @@ class Runs(Sequence[Run]):
         return run.start, Runs(starts, self._origins, self._end + new - old)
 
     def index_at(self, character: int) -> int:
-        """The number of the run that holds a character of the text."""
+        """The index of the run that holds character number `character`."""
         return bisect_right(self._starts, character) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A prompt and its origins: `runs` tile the text, and neighbours that continue each other are one run."""
+    """A prompt and its origins. `runs` cover the text; no two neighbours could be one run."""
 
     text: str
     runs: Runs
 
     def origin_at(self, index: int) -> Origin:
-        """The origin of one character, with its exact offset. Raises `IndexError` outside the text."""
+        """The origin of character number `index`, with its exact offset. Raises `IndexError` outside the text."""
         if not 0 <= index < len(self.text):
             raise IndexError(f"character {index} is outside a text of {len(self.text)}")
         run = self.runs[self.runs.index_at(index)]
         return shift(run.origin, index - run.start)
 
     def slice(self, start: int, end: int) -> list[Run]:
-        """The runs of characters [start, end), the first and the last cut to fit; empty if there are none."""
+        """The runs of characters [start, end), with the first and the last cut to this range."""
         start, end = max(start, 0), min(end, len(self.text))
         if start >= end:
             return []

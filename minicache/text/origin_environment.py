@@ -1,8 +1,8 @@
-"""Jinja that carries origins: the same text as `ChatEnvironment`, every piece of it a `Traced`.
+"""Jinja with origins: it writes the same text as `ChatEnvironment`, and every piece of the text is a `Traced`.
 
-The code generator is told four things: literals of the template are texts of their line; what an expression writes gets
-the line of the expression where its origin is not known; `~` joins with origins; `strftime_now` is the clock. The rest
-is done by `Traced` and by the filters below, in place of those that build their text from plain pieces.
+The code generator changes four things: literals of the template get their line as origin; text of unknown origin gets
+the line of the expression that wrote it; `~` joins texts with their origins; and `strftime_now` gives a `Clock`.
+`Traced` does the rest, with the filters below, which replace those that build their text from plain pieces.
 """
 
 import re
@@ -24,7 +24,7 @@ from minicache.text.traced import Builder, Traced, first_origin, formatted, join
 
 
 class OriginCodeGenerator(CodeGenerator):
-    """Jinja's compiler, with origins. What it computes at compile time are texts of the template, too."""
+    """Jinja's compiler, with origins."""
 
     environment: "OriginEnvironment"
 
@@ -40,7 +40,7 @@ class OriginCodeGenerator(CodeGenerator):
         self.write(")")
 
     def visit_TemplateData(self, node: nodes.TemplateData, frame: Frame) -> None:  # noqa: N802 (Jinja's name)
-        lines = re.findall(r"[^\n]*\n|[^\n]+", node.data)  # Jinja counts lines by this character alone
+        lines = re.findall(r"[^\n]*\n|[^\n]+", node.data)  # for Jinja only this character ends a line
         self._literal(join_pieces(Traced(text, Literal(node.lineno + i)) for i, text in enumerate(lines)))
 
     def visit_Const(self, node: nodes.Const, frame: Frame) -> None:  # noqa: N802
@@ -74,7 +74,7 @@ class OriginCodeGenerator(CodeGenerator):
 
 
 class OriginEnvironment(ChatEnvironment):
-    """The environment of one template; make a new one for another."""
+    """The environment of one template; each template needs its own."""
 
     code_generator_class = OriginCodeGenerator
 
@@ -86,11 +86,11 @@ class OriginEnvironment(ChatEnvironment):
 
     @staticmethod
     def concat(pieces: Iterable[Any]) -> Traced:
-        """What Jinja calls to put the output of blocks, macros and `~` together."""
+        """Join pieces of text. Jinja calls this for the output of blocks, macros and `~`."""
         return join_pieces(map(str, pieces))
 
     def written(self, line: int, text: str) -> Traced:
-        """What an expression on that line writes: characters of unknown origin are that line's."""
+        """The text that an expression on line `line` writes, with `Unknown(line)` for characters of unknown origin."""
         lengths, origins = runs_of(text)
         if isinstance(text, Traced) and not any(origin is None for origin in origins):
             return text
@@ -101,15 +101,15 @@ class OriginEnvironment(ChatEnvironment):
         return builder.finish()
 
     def special_token(self, line: int, value: Any) -> Any:
-        """`bos_token` and such: text that the template writes, unless the request brought its own."""
+        """A special token such as `bos_token`: text of the template, unless it comes from the request."""
         return Traced(value, Literal(line)) if type(value) is str else value
 
     def clock(self, line: int, value: Any) -> Any:
-        """What a call of `strftime_now` gave; a macro of that name gives a text with origins."""
+        """The result of a call of `strftime_now`. A macro of this name already returns text with origins."""
         return Traced(value, Clock(line)) if type(value) is str else value
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """`str.format` and `format_map`, in the sandbox and with the origins of what they put in."""
+        """`str.format` and `format_map` in the sandbox, with the origins of the values that they insert."""
         plain = super().wrap_str_format(value)
         template = getattr(value, "__self__", None)
         if plain is None or not isinstance(template, Traced):
@@ -121,7 +121,7 @@ class OriginEnvironment(ChatEnvironment):
             whole = plain_text(plain(*args, **kwargs))  # raises what `format` raises
             named = args[0] if value.__name__ == "format_map" else kwargs
             parts = list(formatter.parse(plain_text(template)))
-            if any("{" in (spec or "") for _, _, spec, _ in parts):  # a field inside a field: too rare to follow
+            if any("{" in (spec or "") for _, _, spec, _ in parts):  # a field inside a field: too rare to support
                 return Traced(whole)
             return _format(formatter, parts, literal, args, named)
 
@@ -129,19 +129,19 @@ class OriginEnvironment(ChatEnvironment):
 
 
 def render_with_origins(template: Template, values: dict[str, Any]) -> Rendered:
-    """Run a template of an `OriginEnvironment`. Raises whatever the template raises, as `Template.render` does."""
+    """Render a template of an `OriginEnvironment`. Raises every error of the template, as `Template.render` does."""
     builder = Builder()
     try:
         for piece in template.root_render_func(template.new_context(values)):
             builder.append(piece)
     except Exception:
         template.environment.handle_exception()
-    origins: Any = builder.origins  # none is unknown: every piece went through `written`
+    origins: Any = builder.origins  # every origin is known: `written` has filled in the unknown ones
     return Rendered("".join(builder.parts), Runs.from_lengths(builder.lengths, origins))
 
 
 def _format(formatter: SandboxedFormatter, parts: Iterable[Any], literal: Origin | None, args: Any, named: Any) -> str:
-    """`str.format` of a template in parts (literal, field, spec, conversion); its literals have one origin."""
+    """`str.format` of a format string in parts (literal, field, spec, conversion). All literals have one origin."""
     builder, automatic = Builder(), count()
     for text, field, spec, conversion in parts:
         builder.extend(text, literal)
@@ -184,7 +184,7 @@ def _title(s: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The number or boolean that a placed one stands for; other values as they are."""
+    """The plain number or boolean of a placed one; any other value unchanged."""
     if isinstance(value, PlacedBool):
         return bool(value)
     return int(value) if isinstance(value, PlacedInt) else value
@@ -197,4 +197,4 @@ _TESTS: dict[str, Callable[..., bool]] = {
     "integer": lambda value: isinstance(value, int) and not isinstance(_plain(value), bool),
     "sameas": lambda value, other: _plain(value) is _plain(other),
 }
-"""Tests of Jinja that look at the identity or the exact type of a value."""
+"""The tests of Jinja that depend on the identity or the exact type of a value."""

@@ -1,6 +1,6 @@
-"""Values of a request that know their path: what a template gets when origins are wanted.
+"""Values of a request that know their path: the input of a template that renders with origins.
 
-They behave like the plain values. Names that a payload's own keys could hide behind start with an underscore.
+They behave like plain values. Their own attributes start with an underscore, so that no key of a payload can hide them.
 """
 
 import json
@@ -18,7 +18,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class _Placed:
-    """What lies at a path; as text, all of it was written for the value there."""
+    """A value with its path. Converted to text, all its characters have this `Value` as origin."""
 
     __slots__ = ()
     _request_path: Path
@@ -48,7 +48,7 @@ class PlacedFloat(_Placed, float):
 
 
 class PlacedBool(_Placed, int):
-    """True or false. `bool` allows no subclass, so the tests of templates (`is true`, …) have to know this one."""
+    """True or false. `bool` allows no subclass, so the tests of templates (`is true`, …) must know this class."""
 
     def __repr__(self) -> str:
         return repr(bool(self))
@@ -58,7 +58,7 @@ _PLACED: list[tuple[type, type]] = [(bool, PlacedBool), (int, PlacedInt), (float
 
 
 def place(value: Any, path: Path) -> Any:
-    """A copy of JSON data in which every text, key, number and container knows its path. Null stays None."""
+    """A copy of JSON data in which every text, key, number and container knows its path. Null stays `None`."""
     if isinstance(value, str):
         return Traced(value, Field(path, 0))
     if isinstance(value, Mapping):
@@ -78,7 +78,7 @@ def place(value: Any, path: Path) -> Any:
 
 
 def path_of(value: Any) -> Path | None:
-    """The path of a container, number or boolean of the request, or of the text that a text begins with."""
+    """The path of a value of the request; of a text, the path of its first character. `None` if it has none."""
     if isinstance(value, _Placed):
         return value._request_path
     origin = first_origin(value) if isinstance(value, str) else None
@@ -86,7 +86,8 @@ def path_of(value: Any) -> Path | None:
 
 
 def remade(original: Any, members: dict[Any, Any]) -> dict[Any, Any]:
-    """An object in place of `original`: at its path if it has one, its keys where they are kept, others new."""
+    """An object with `members` in place of `original`: with the path of `original`, and the origins of the keys that it
+    keeps. New keys have the path of `original` as their `Value`."""
     if not isinstance(original, PlacedDict):
         return members
     keys = {key: key for key in original}
@@ -96,30 +97,28 @@ def remade(original: Any, members: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def relisted(original: Any, items: Iterable[Any]) -> list[Any]:
-    """A list in place of `original`, at its path if it has one."""
+    """A list with `items` in place of `original`, with the path of `original`."""
     if not isinstance(original, PlacedList):
         return list(items)
     return _at(original._request_path, PlacedList(items))
 
 
 def loads(text: str) -> Any:
-    """`json.loads`; from a text with origins, to values with origins: the characters of `text` they come from.
-
-    Everything that is not text is placed at the path of `text`. Raises as `json.loads` does.
-    """
+    """`json.loads` that keeps origins: texts in the result have the origins of their characters in `text`, all other
+    values have the path of `text`. Raises as `json.loads` does."""
     plain = json.loads(text)
     path = path_of(text)
     return plain if path is None else _Reader(text, path).read(0)[0]
 
 
 class _Reader:
-    """Reads JSON that is known to be valid."""
+    """A reader of JSON that is known to be valid."""
 
     def __init__(self, text: str, path: Path) -> None:
         self.text, self.plain, self.path = text, plain_text(text), path
 
     def read(self, start: int) -> tuple[Any, int]:
-        """The value at or after `start`, and the end of it."""
+        """The value at or after `start`, and where it ends."""
         start = self._skip(start)
         opening = self.plain[start]
         if opening == '"':
@@ -150,7 +149,8 @@ class _Reader:
         return _at(self.path, items), end + 1
 
     def _string(self, start: int) -> tuple[str, int]:
-        """A text; a character that was escaped comes from the first character of its escape."""
+        """The text at `start`, and where it ends. An escaped character has the origin of the first character of its
+        escape."""
         end = _STRING.match(self.plain, start).end()  # type: ignore[union-attr]
         builder, done = Builder(), start + 1
         for match in _ESCAPE.finditer(self.plain, done, end - 1):

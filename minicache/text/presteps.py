@@ -1,7 +1,8 @@
-"""What `apply_chat_template` of transformers 5.24.0 does to a chat before its template sees it.
+"""The changes that `apply_chat_template` of transformers 5.24.0 makes to a chat before it runs the template; and what
+the servers' changes share.
 
-Values may be placed (see `minicache.text.payload`): what is kept stays placed, and what is written between two texts of
-a field was written for that field.
+Values may be placed (see `payload.py`). Values that are kept stay placed, and text written between two texts of a field
+has this field as its origin.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +20,9 @@ Variables = dict[str, Any]
 
 
 def transformers(chat: Chat, source: str = "") -> Variables:
-    """The variables of the template: fields that are null dropped, reasoning under each of its usual names.
+    """The variables of the template: without fields that are null, and with reasoning under each of its usual names.
 
-    `source` is the template's text, which only servers look at. Raises `BadMessage`.
+    `source` is the text of the template; only the servers' versions of this function use it. Raises `BadMessage`.
     """
     tools = chat.tools
     variables: Variables = {
@@ -36,18 +37,18 @@ def transformers(chat: Chat, source: str = "") -> Variables:
 
 
 def written(text: str, value: Any) -> str:
-    """A text of the engine's own, put in for `value`: that is where it comes from if `value` is placed."""
+    """`text` that the engine writes in place of `value`, with the path of `value` as its origin if it has one."""
     path = path_of(value)
     return text if path is None else Traced(text, Value(path))
 
 
 def joined(separator: str, texts: Iterable[str], field: Any) -> str:
-    """The texts of a field with a separator of the engine's between them."""
+    """The texts of a field, joined by a separator that the engine writes."""
     return written(separator, field).join(texts)
 
 
 def parts_of(index: int, message: Message) -> list[Mapping[str, Any]]:
-    """The parts of a message whose content is a list, a bare text as the part that it is. Raises `BadMessage`."""
+    """The parts of a message whose content is a list; a plain text in the list becomes a part. Raises `BadMessage`."""
     parts: list[Mapping[str, Any]] = []
     for number, part in enumerate(message.get("content") or ()):
         if not isinstance(part, (str, Mapping)):

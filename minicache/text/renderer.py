@@ -1,4 +1,4 @@
-"""Renderers by name: the engines differ in what they do to messages before the template sees them."""
+"""Renderers by name: each engine changes messages in its own way before it runs the template."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class RendererName(StrEnum):
-    """Whose rendering: that of `apply_chat_template`, of vLLM's server or of SGLang's."""
+    """Whose changes: those of transformers' `apply_chat_template`, of vLLM's server, or of SGLang's."""
 
     transformers = "transformers"
     vllm = "vllm"
@@ -42,11 +42,11 @@ class Renderer:
         self.template, self.name = template, name
 
     def render(self, chat: Chat) -> str:
-        """The prompt. Raises `BadMessage` naming message and field, `TemplateFailed` if the template gives up."""
+        """The prompt. Raises `BadMessage`, which names message and field, or `TemplateFailed` if the template fails."""
         return self._run(chat, self.template.run)
 
     def render_with_origins(self, chat: Chat) -> Rendered:
-        """The same prompt, with the origin of each character; several times slower."""
+        """The same prompt with the origin of each character. Several times slower. Raises as `render` does."""
         return self._run(chat.placed(), self.template.run_with_origins)
 
     def _run(self, chat: Chat, run: Callable[[Variables], T]) -> T:
@@ -61,7 +61,7 @@ class Renderer:
             raise explain(error, chat, self._failure) from None
 
     def _failure(self, chat: Chat) -> str | None:
-        """The sentence of the error that this chat raises, None if it can be rendered."""
+        """The sentence of the error that rendering this chat raises, or `None` if it can be rendered."""
         try:
             self.template.run(_PRESTEPS[self.name](chat, self.template.source))
         except MinicacheError as error:

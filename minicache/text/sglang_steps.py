@@ -1,11 +1,11 @@
-"""What SGLang 0.5.23 does to a chat between `/v1/chat/completions` and the template.
+"""The changes that SGLang 0.5.23 makes to a chat between `/v1/chat/completions` and the template.
 
-* A message keeps the fields of the protocol, a user's role and content only. No content is an empty text.
-* Parts become one text with spaces between them, unless the template has a loop over them or mentions media; a tool's
-  always do, if all are text. Media that a template of texts cannot show are dropped.
-* Arguments of a call that are text must hold an object, which they become.
-* Tools keep their known fields in the order in which they came, with null for a missing description or parameters
-  and, beside `function`, for `defer_loading`. If the template fails, it is tried once more with the functions alone.
+* A message keeps the fields of the protocol; a user message keeps only role and content. Missing content becomes an
+empty text. * Parts become one text, joined by spaces, unless the template loops over them or mentions media. The parts
+of a tool message always do if all are text. Media are dropped if the template expects one text. * Arguments of a call
+that are text become the JSON object in it; it must be one. * Tools keep their known fields in their order. A missing
+description, parameters or `defer_loading` becomes null. If the template fails, it is run again with the functions alone
+as tools.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,8 @@ def sglang(chat: Chat, source: str) -> Variables:
 
 
 def functions_only(variables: Variables) -> Variables | None:
-    """What SGLang tries after a template has failed: its tools without the object around the function."""
+    """The variables for SGLang's second try after a template failed: its tools are the functions alone. `None` if there
+    are no tools to change."""
     tools = variables["tools"]
     return {**variables, "tools": [tool["function"] for tool in tools]} if tools else None
 
@@ -82,7 +83,7 @@ def _call(index: int, number: int, call: Mapping[str, Any], function: Mapping[st
             arguments = None
         if not isinstance(arguments, dict):
             where = f"tool_calls[{number}].function.arguments"
-            raise BadMessage(f"message {index}: {where} is text that holds no JSON object, and SGLang refuses that")
+            raise BadMessage(f"message {index}: {where} is text that is not a JSON object, which SGLang refuses")
     kept = {"name": function.get("name"), "arguments": arguments}
     outer = {name: call.get(name) for name in ("id", "index")} | {"type": call.get("type", "function")}
     return remade(call, {**outer, "function": remade(function, kept)})

@@ -1,4 +1,5 @@
-"""Tokenizers and templates by name: `bytes`, a path, a model of the store, or one of the Hugging Face hub."""
+"""Tokenizers and templates by name: `bytes`, `chatml`, a path, a model in the store, or a model on the Hugging Face
+hub."""
 
 import re
 from collections.abc import Callable
@@ -20,23 +21,23 @@ _HUB_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", 
 
 
 def open_tokenizer(name: str | Path, *, special_tokens: bool = False) -> Tokenizer:
-    """The tokenizer of that name. Raises `TokenizerFailed`, naming what could be given.
+    """The tokenizer called `name`. Raises `TokenizerFailed`, which lists the possible names.
 
-    `special_tokens`: add those that the tokenizer puts around a text by itself (a token that begins every text).
+    `special_tokens`: `encode` adds the tokens that this tokenizer puts around every text, such as a first token.
     """
     if str(name) == BYTES:
         return PlainByteTokenizer()
     path = Path(name).expanduser()
-    known = f"give {BYTES}, a folder or a tokenizer.json, a model of the store, or ORG/NAME as on the hub"
+    known = f"give {BYTES}, a folder or a tokenizer.json, a model in the store, or ORG/NAME as on the hub"
     unknown = TokenizerFailed(f"unknown tokenizer {str(name)!r}: {known}")
     where = path if path.is_file() else _folder(str(name), unknown, "tokenizer.json")
     return HubTokenizer(where, special_tokens=special_tokens)
 
 
 def open_template(name: str | Path, *, now: Callable[[], datetime] = datetime.now) -> ChatTemplate:
-    """The chat template of that name: `chatml`, a template's own file, or the one in a model folder.
+    """The chat template called `name`: `chatml`, the file of a template, or a model folder that holds one.
 
-    Raises `TemplateFailed`; `TokenizerFailed` if the hub's files cannot be fetched.
+    Raises `TemplateFailed`, or `TokenizerFailed` if the files cannot be fetched from the hub.
     """
     if str(name) == CHATML_NAME:
         return ChatTemplate(CHATML, now=now)
@@ -47,7 +48,7 @@ def open_template(name: str | Path, *, now: Callable[[], datetime] = datetime.no
         path = path.parent
     elif not path.is_dir():
         known = (
-            f"give {CHATML_NAME}, the template's file, a model folder, a model of the store, or ORG/NAME as on the hub"
+            f"give {CHATML_NAME}, the template's file, a model folder, a model in the store, or ORG/NAME as on the hub"
         )
         unknown = TemplateFailed(f"unknown template {str(name)!r}: {known}")
         path = _folder(str(name), unknown, "template")
@@ -55,7 +56,8 @@ def open_template(name: str | Path, *, now: Callable[[], datetime] = datetime.no
 
 
 def _folder(name: str, unknown: MinicacheError, needed: str) -> Path:
-    """A folder with tokenizer.json, its own or one that the hub's files were fetched into; else raises `unknown`."""
+    """The folder of the model called `name`: in the store, on this machine, or fetched from the hub. Raises `unknown`
+    if there is no such model."""
     if name == "tiny":
         return _TINY_FOLDER
     for folder in (models_folder() / name.replace("/", "--"), Path(name).expanduser()):

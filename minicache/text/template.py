@@ -1,7 +1,6 @@
-"""Chat templates: messages to the one string that the model reads.
+"""Chat templates: from messages to the one text that the model reads.
 
-`ChatTemplate.render` renders as transformers 5.24 does (`apply_chat_template`); other engines' renderers are in
-`minicache.text.renderer`.
+`ChatTemplate.render` renders as transformers 5.24 does (`apply_chat_template`). `renderer.py` has the other engines.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +26,14 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-_TEMPLATE_FILE = "<template>"  # what Jinja calls the file of a template in tracebacks
+_TEMPLATE_FILE = "<template>"  # the file name that Jinja gives a template in tracebacks
 
 
 class ChatTemplate:
-    """A chat template, ready to render. `now` is the clock behind the template's `strftime_now`.
+    """A chat template, ready to render.
 
-    `special_tokens` are names that the template may use, such as `bos_token`. Raises `TemplateFailed` if `source` does
-    not parse.
+    `special_tokens` are variables that the template may use, such as `bos_token`. `now` is the clock that the
+    template's `strftime_now` reads. Raises `TemplateFailed` if `source` does not parse.
     """
 
     def __init__(
@@ -54,13 +53,16 @@ class ChatTemplate:
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, now: Callable[[], datetime] = datetime.now) -> "ChatTemplate":
-        """The template of a model folder: chat_template.jinja, or `chat_template` in tokenizer_config.json."""
+        """The template of a model folder: chat_template.jinja, or `chat_template` in tokenizer_config.json. Raises
+        `TemplateFailed` if the folder has neither."""
         folder = Path(folder)
         config = read_json_object(folder / "tokenizer_config.json")
         file = folder / "chat_template.jinja"
         source = read_template(file) if file.is_file() else _default_source(config.get("chat_template"))
         if source is None:
-            raise TemplateFailed(f"{folder} has no chat template: neither {file.name} nor one in tokenizer_config.json")
+            raise TemplateFailed(
+                f"{folder} has no chat template: neither {file.name} nor chat_template in tokenizer_config.json"
+            )
         tokens = {name: text for name in SPECIAL_TOKENS if (text := token_text(config.get(name))) is not None}
         return cls(source, special_tokens=tokens, now=now)
 
@@ -72,21 +74,22 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         **variables: Any,
     ) -> str:
-        """The prompt. Raises `BadMessage` naming the message and field, `TemplateFailed` if the template gives up."""
+        """The prompt. Raises `BadMessage`, which names message and field, or `TemplateFailed` if the template fails."""
         chat = Chat(messages, tools, add_generation_prompt=add_generation_prompt, template_kwargs=variables)
         prepared = transformers(chat)
         check_content(prepared["messages"])
         return self.run(prepared)
 
     def run(self, variables: Mapping[str, Any]) -> str:
-        """What the template makes of exactly these variables and its special tokens. Raises `TemplateFailed`."""
+        """Render the template with exactly these variables and its special tokens. Raises `TemplateFailed`."""
         try:
             return self._template.render({**self.special_tokens, **variables})
         except Exception as error:  # a template is a program: it can raise anything
             raise _failed(error) from None
 
     def run_with_origins(self, variables: Mapping[str, Any]) -> Rendered:
-        """The same as `run` of the same values, placed (see `minicache.text.payload`); several times slower."""
+        """The same as `run`, with the origin of each character. The variables must be placed (see `payload.py`).
+        Several times slower. Raises `TemplateFailed`."""
         try:
             return render_with_origins(self._origin_template, {**self.special_tokens, **variables})
         except Exception as error:
@@ -106,7 +109,7 @@ def read_template(file: Path) -> str:
 
 
 def _default_source(value: Any) -> str | None:
-    """tokenizer_config.json holds one template, or a list of `{name, template}` of which one is named "default"."""
+    """tokenizer_config.json holds one template, or a list of `{name, template}` with one named "default"."""
     if isinstance(value, list):
         named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
         value = named.get("default")
@@ -114,13 +117,13 @@ def _default_source(value: Any) -> str | None:
 
 
 def _failed(error: Exception) -> TemplateFailed:
-    """A template's own words may quote what it was given."""
+    """The error of a template. Its own words may quote the request."""
     words, where = _describe(error)
     return TemplateFailed(f"the chat template failed: {words}{where}", words)
 
 
 def _describe(error: Exception) -> tuple[str, str]:
-    """What went wrong, and on which line of the template if that is known."""
+    """The words of an error, and the line of the template on which it was raised, if that is known."""
     line = getattr(error, "lineno", None)
     for frame, number in walk_tb(error.__traceback__):
         if frame.f_code.co_filename == _TEMPLATE_FILE:

@@ -1,8 +1,8 @@
-"""Text to token ids and back.
+"""From text to token ids and back.
 
     "Zoë" --encode--> [90, 111, 195, 171] --decode--> "Zoë"       (ByteTokenizer: one byte is one token)
 
-`StreamDecoder` goes back one token at a time: 195 alone is half a character, so it gives nothing until 171 comes.
+`StreamDecoder` decodes one token at a time: 195 alone is half a character, so it returns no text until 171 follows.
 """
 
 import json
@@ -17,11 +17,12 @@ from minicache.common.packages import package_missing
 from minicache.text.errors import TokenizerFailed
 
 _JOINED = re.compile(r"\S*")
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for bytes that are not, or not yet, a character
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # a decoder writes this for bytes that are not, or not yet, a character
 
 
 class Tokenizer(Protocol):
-    """Control tokens (`<|im_start|>`, …) are recognised in the text that is encoded: templates write them as text."""
+    """The interface of all tokenizers. `encode` recognises control tokens (`<|im_start|>`, …) in the text, because
+    templates write them as text."""
 
     @property
     def vocab_size(self) -> int:
@@ -30,7 +31,7 @@ class Tokenizer(Protocol):
 
     @property
     def eos_ids(self) -> frozenset[int]:
-        """Ids that end an answer when they are sampled."""
+        """Ids that end an answer when one of them is sampled."""
         ...
 
     def encode(self, text: str) -> list[int]:
@@ -38,12 +39,13 @@ class Tokenizer(Protocol):
         ...
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], "Spans"]:
-        """The same ids, and the characters of `text` that each stands for."""
+        """The same ids, and for each token the characters of `text` that it stands for."""
         ...
 
     @property
     def normalizer(self) -> str | None:
-        """What changes the text before it is cut into tokens, such as "NFC": texts that differ may get equal ids."""
+        """The normaliser that changes a text before it is cut into tokens, such as "NFC", or `None`. With a normaliser
+        different texts can have equal ids."""
         ...
 
     def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
@@ -55,9 +57,9 @@ class Tokenizer(Protocol):
 
 
 class Spans(Sequence[tuple[int, int]]):
-    """For each token the characters [start, end) that it stands for, in order and without a gap between tokens.
+    """For each token the characters [start, end) that it stands for, in order and without gaps.
 
-    Tokens that share a character (two bytes of one "é") have the same span, or spans that overlap.
+    Tokens that share a character, such as the two bytes of one "é", have equal or overlapping spans.
     """
 
     def __init__(self, starts: "array[int]", ends: "array[int]") -> None:
@@ -76,29 +78,30 @@ class Spans(Sequence[tuple[int, int]]):
         return self._starts[index], self._ends[index]
 
     def token_at(self, character: int) -> int:
-        """The first token that stands for a character; the number of tokens if none does."""
+        """The index of the first token that stands for character number `character`; the number of tokens if no token
+        does."""
         return bisect_right(self._ends, character)
 
 
 class StreamDecoder:
-    """Turns tokens into text as they come, in pieces that never split a character.
+    """Decodes tokens one by one into pieces of text that never split a character.
 
-    The pieces of `push` and the rest from `finish` together are exactly `tokenizer.decode` of all tokens.
+    All pieces from `push`, then the rest from `finish`, are exactly `tokenizer.decode` of all tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._context: list[int] = []  # tokens already given out, kept because some decoders look at what came before
+        self._context: list[int] = []  # tokens already decoded, kept because some decoders depend on earlier tokens
         self._context_text = ""
-        self._pending: list[int] = []  # tokens whose text is not complete
+        self._pending: list[int] = []  # tokens whose text is not complete yet
 
     def push(self, token: int) -> str:
-        """The text that `token` completes: empty while a character is unfinished."""
+        """The text that `token` completes; empty while a character is incomplete."""
         self._pending.append(token)
         return self._take(wait=True)
 
     def finish(self) -> str:
-        """What is left, U+FFFD for a character that never became whole."""
+        """The rest of the text, with U+FFFD for a character that is still incomplete."""
         return self._take(wait=False)
 
     def _take(self, wait: bool) -> str:
@@ -106,14 +109,14 @@ class StreamDecoder:
         if wait and text.endswith(REPLACEMENT):
             return ""
         piece = text[len(self._context_text) :]
-        if piece:  # a control token has no text: it stays pending, and the context stays the last token that had some
+        if piece:  # a control token has no text: it stays pending, and the context stays as it is
             self._context, self._pending = self._pending, []
             self._context_text = self._tokenizer.decode(self._context)
         return piece
 
 
 class PlainByteTokenizer:
-    """One byte of UTF-8 is one token, of control strings too: text alone decides, and anyone can count it by hand."""
+    """One byte of UTF-8 is one token, also in control strings, so that token counts depend on the text alone."""
 
     vocab_size = 256
     eos_ids: frozenset[int] = frozenset()
@@ -123,7 +126,7 @@ class PlainByteTokenizer:
         return list(self.encode_to_bytes(text))
 
     def encode_to_bytes(self, text: str) -> bytes:
-        """The same ids, an eighth as large as a list of them, and a hundred times as fast to compare."""
+        """The same ids as bytes: an eighth of the memory of a list, and a hundred times faster to compare."""
         return text.encode("utf-8", "surrogatepass")
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
@@ -137,7 +140,8 @@ class PlainByteTokenizer:
 
 
 class ByteTokenizer:
-    """One byte of UTF-8 is one token, so that every example can be counted by hand; ids from 256 on are ChatML's."""
+    """One byte of UTF-8 is one token, so that every example can be counted by hand. Ids from 256 on are ChatML's
+    control tokens."""
 
     CONTROL: Final = {"<|im_start|>": 256, "<|im_end|>": 257, "<|endoftext|>": 258}
     _SPLIT = re.compile("(" + "|".join(re.escape(name) for name in CONTROL) + ")")
@@ -173,11 +177,11 @@ class ByteTokenizer:
 
 
 class HubTokenizer:
-    """The tokenizer of a Hugging Face folder: `tokenizer.json`, and the ends named in the configs beside it.
+    """The tokenizer of a Hugging Face folder: its `tokenizer.json`, and the end tokens named in its configs.
 
-    `folder` may also be the path of the tokenizer.json itself. With `special_tokens` the ids begin (and end) with those
-    that the tokenizer adds to a text by itself, such as one that begins every text: chat templates mostly print it
-    too, and then it is there twice.
+    `folder` may also be the path of the tokenizer.json itself. With `special_tokens`, `encode` adds the tokens that
+    this tokenizer puts around every text, such as a first token. Most chat templates write this token too; then it is
+    there twice. Raises `TokenizerFailed` if the `tokenizers` package or a readable file is missing.
     """
 
     def __init__(self, folder: str | Path, *, special_tokens: bool = False) -> None:
@@ -210,13 +214,13 @@ class HubTokenizer:
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
         encoding = self._backend.encode(text, add_special_tokens=self.special_tokens)
-        starts, ends, last, added = array("q"), array("q"), 0, 0  # `added` tokens at the end stand for nothing
+        starts, ends, last, added = array("q"), array("q"), 0, 0  # the last `added` tokens stand for no character
         for (start, end), special in zip(encoding.offsets, encoding.special_tokens_mask, strict=True):
             if special:
                 start = end = last
             elif start > last:
-                # Characters in no span: a mark that a normaliser joined to the one before it belongs there, a space
-                # that the tokenizer leaves out of its word's span belongs to the word.
+                # Characters in no span: a mark that the normaliser joined to the character before it belongs to the
+                # token before, and a space that the tokenizer left out of the span of its word belongs to the word.
                 joined = _JOINED.match(text, last, start).end()  # type: ignore[union-attr]
                 if ends:
                     ends[-1] = joined
@@ -248,14 +252,15 @@ class HubTokenizer:
 
 
 def token_text(value: Any) -> str | None:
-    """A token as tokenizer_config.json writes it: plain text, or an object with a `content`."""
+    """The text of a token in tokenizer_config.json, which is a text or an object with a `content`; else `None`."""
     if isinstance(value, dict):
         value = value.get("content")
     return value if isinstance(value, str) else None
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, empty if there is no such file; raises `TokenizerFailed` if it holds anything else."""
+    """The object in a JSON file; empty if the file does not exist. Raises `TokenizerFailed` if it holds anything
+    else."""
     if not path.is_file():
         return {}
     try:
@@ -268,7 +273,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def _add_spans_of_bytes(text: str, start: int, starts: "array[int]", ends: "array[int]") -> None:
-    """Add the spans of the bytes of `text`, whose first character is number `start`."""
+    """Add the span of each byte of `text`, whose first character is character number `start`."""
     if text.isascii():
         starts.extend(range(start, start + len(text)))
         ends.extend(range(start + 1, start + len(text) + 1))
@@ -280,7 +285,7 @@ def _add_spans_of_bytes(text: str, start: int, starts: "array[int]", ends: "arra
 
 
 def _normalizer_name(state: dict[str, Any]) -> str:
-    """The type of a normaliser as tokenizer.json has it; of several in a row, each; empty if there is none in it."""
+    """The type of a normaliser in tokenizer.json; of a sequence, all types joined by " + "."""
     inner = state.get("normalizers")
     return state["type"] if inner is None else " + ".join(map(_normalizer_name, inner))
 

@@ -1,8 +1,8 @@
-"""Text that knows where its characters come from: a `str` that keeps origins through what templates do to it.
+"""Text that knows where its characters come from: a `str` that keeps origins through the operations of templates.
 
-A `Traced` is equal to the plain text, hashes like it and can be used wherever it can. Operations that it does not
-know return plain text, and plain text counts as characters of unknown origin (None) as soon as it meets a `Traced`.
-Attributes that a template must not see start with an underscore, so that the sandbox refuses them.
+A `Traced` equals the plain text, has the same hash, and can be used in the same places. Operations that it does not
+override return plain text. Joined to a `Traced`, plain text becomes characters of unknown origin (`None`). Attributes
+that a template must not see start with an underscore, because the sandbox refuses such names.
 """
 
 import re
@@ -15,17 +15,17 @@ from markupsafe import Markup
 
 from minicache.text.origin import Field, Key, Origin, shift
 
-# What `%` replaces in a text: %s, %(name)s, %-5d, %.3f, %%
+# The conversions of `%` in a text: %s, %(name)s, %-5d, %.3f, %%
 _CONVERSION = re.compile(
     r"%(?:\((?P<name>.*?)\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlL]?(?P<type>[diouxXeEfFgGcrsa%])"
 )
 
 
 class Traced(str):
-    """Text in runs of one origin each. `origin` is that of the whole text; None is unknown."""
+    """Text in runs, each with one origin. `origin` is the origin of the whole text; `None` is unknown."""
 
     __slots__ = ("_origin", "_runs")
-    _origin: Origin | None  # of the first character; of an empty text, of what is empty
+    _origin: Origin | None  # of the first character; of an empty text, the field that is empty
     _runs: "_Runs | None"  # None if there is one run
 
     def __new__(cls, text: str, origin: Origin | None = None) -> Self:
@@ -148,7 +148,7 @@ class Traced(str):
         return join_pieces([fillchar * (width.__index__() - len(self)), self])
 
     def _cut(self, start: int, stop: int) -> str:
-        """Characters [start, stop); the work is in proportion to the runs in that range."""
+        """Characters [start, stop), in time proportional to the runs in this range."""
         if start >= stop:
             return Traced("")
         if start == 0 and stop == len(self):
@@ -164,7 +164,7 @@ class Traced(str):
         return _traced(text, [end - start for start, end in zip(starts, ends, strict=True)], origins)
 
     def _locate(self, parts: Iterable[str]) -> list[str]:
-        """`parts` of this text, in order, each found at or after the end of the one before."""
+        """`parts` of this text, in order, with their origins. Each is found at or after the end of the one before."""
         pieces, end = [], 0
         for part in parts:
             start = self.find(part, end)
@@ -174,7 +174,7 @@ class Traced(str):
 
 
 class _Runs:
-    """Lengths and origins of the runs of a text, and their starts once these are needed. Nothing of it changes."""
+    """The lengths and origins of the runs of a text, and their starts, computed when first needed. Never changed."""
 
     __slots__ = ("lengths", "origins", "starts")
 
@@ -183,14 +183,14 @@ class _Runs:
         self.starts: list[int] = []
 
     def between(self, start: int, stop: int) -> tuple[int, int]:
-        """The range of the runs that hold the characters [start, stop)."""
+        """The range of the indices of the runs that hold characters [start, stop)."""
         if not self.starts:
             self.starts = [0, *accumulate(self.lengths)]
         return bisect_right(self.starts, start) - 1, bisect_right(self.starts, stop - 1)
 
 
 class Builder:
-    """Collects text piece by piece; neighbours that continue each other become one run."""
+    """Collects text piece by piece, and merges neighbouring runs that continue each other."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -198,13 +198,13 @@ class Builder:
         self.origins: list[Origin | None] = []
 
     def extend(self, text: str, origin: Origin | None) -> None:
-        """Add text of one origin, which is that of its first character."""
+        """Add text of one origin, given as the origin of its first character."""
         self.parts.append(text)
         self._run(len(text), origin)
 
     def append(self, text: str) -> None:
         """Add text with the origins that it has."""
-        self.parts.append(plain_text(text))  # its own lists of runs need not live as long
+        self.parts.append(plain_text(text))  # the plain text, so that its own lists of runs can be freed
         lengths, origins = runs_of(text)
         if lengths:
             self._run(lengths[0], origins[0])
@@ -224,7 +224,7 @@ class Builder:
 
 
 def join_pieces(pieces: Iterable[str]) -> Traced:
-    """All pieces in a row; plain ones count as unknown."""
+    """All pieces, joined. Plain pieces have an unknown origin."""
     builder = Builder()
     for piece in pieces:
         builder.append(piece)
@@ -232,7 +232,7 @@ def join_pieces(pieces: Iterable[str]) -> Traced:
 
 
 def _sum(left: str, right: str) -> Traced:
-    """The same of two pieces, in less time: most of what templates do is to add texts."""
+    """The same for two pieces, but faster: templates mostly add texts."""
     (lengths, origins), (more, others) = runs_of(left), runs_of(right)
     if not lengths or not more:
         return join_pieces((left, right))
@@ -242,7 +242,7 @@ def _sum(left: str, right: str) -> Traced:
 
 
 def runs_of(text: str) -> tuple[list[int], list[Origin | None]]:
-    """Lengths and origins of the runs of a text; a plain one has one run of unknown origin. Do not change them."""
+    """The lengths and origins of the runs of a text; a plain text is one run of unknown origin. Do not change them."""
     if not text:
         return [], []
     if not isinstance(text, Traced):
@@ -253,7 +253,7 @@ def runs_of(text: str) -> tuple[list[int], list[Origin | None]]:
 
 
 def first_origin(text: str) -> Origin | None:
-    """The origin of the first character; of an empty field, the field."""
+    """The origin of the first character; of an empty text, the field that is empty; of a plain text, `None`."""
     return text._origin if isinstance(text, Traced) else None
 
 
@@ -263,7 +263,8 @@ def plain_text(text: str) -> str:
 
 
 def mapped(source: str, text: str, character: Callable[[str], str] | None = None) -> Traced:
-    """`text`, made from `source` one character from one, or as `character` does it: several from one; else unknown."""
+    """`text`, the result of a change of `source`, with origins. One character comes from one, or, if `character` is
+    given, as many as it returns for one. If the lengths do not agree, the origin is unknown."""
     if len(text) == len(source):
         return _traced(text, *runs_of(source))
     if character is None:
@@ -285,7 +286,7 @@ def _traced(text: str, lengths: list[int], origins: list[Origin | None]) -> Trac
 
 
 def _continues(origin: Origin | None, length: int, following: Origin | None) -> bool:
-    """Whether a run of `length` from `origin` and one from `following` are one run."""
+    """Whether a run of `length` characters from `origin` and the next run, from `following`, are one run."""
     if isinstance(origin, Field) and isinstance(following, Field):
         return origin.offset + length == following.offset and origin.path == following.path
     if isinstance(origin, Key) and isinstance(following, Key):
@@ -316,7 +317,8 @@ def _interpolate(template: Traced, values: Any) -> str:
 
 
 def formatted(text: str, value: Any) -> str:
-    """`text`, which was written for `value`: the characters of the value in it, if they are there, have its origin."""
+    """`text`, which was written for `value`, with the origins of `value` for its characters, if `text` contains
+    them."""
     own = str(value)
     start = text.find(own) if own and isinstance(own, Traced) else -1
     return text if start < 0 else join_pieces([text[:start], own, text[start + len(own) :]])

@@ -1,13 +1,14 @@
-"""What vLLM 0.33.0 does to a chat between `/v1/chat/completions` and the template.
+"""The changes that vLLM 0.33.0 makes to a chat between `/v1/chat/completions` and the template.
 
-* A message keeps role, content, name and task; the assistant's also reasoning (under both names) and tool calls, a
-  tool's the id of the call. No content is an empty text.
-* Parts become one text with newlines between them, unless the template has a loop over them; a tool's always do.
-  A part that is not text stands for a text of the model's own processor, which is not known here.
-* The line with which Claude Code begins its system prompt is dropped: it differs from request to request.
-* Arguments of a call that are text become the object which that text holds; whatever is no object becomes an empty one.
-* For a template that does not know the role `developer` it is `system`, and all system messages become the first.
-* Tools keep their known fields, in the protocol's order, a missing description or parameters being null.
+* A message keeps role, content, name and task. An assistant message also keeps reasoning (under both names) and tool
+  calls, a tool message the id of its call. Missing content becomes an empty text.
+* Parts become one text, joined by newlines, unless the template loops over them. The parts of a tool message always do
+  if all are text. Other parts are refused then, because what vLLM writes for them depends on the model.
+* The line with which Claude Code begins its system prompt is dropped, because it differs from request to request.
+* Arguments of a call that are text become the JSON object in it; anything that is not an object becomes an empty one.
+* If the template does not mention the role `developer`, it becomes `system`, and all system messages are merged into
+  the first message.
+* Tools keep their known fields in the protocol's order. A missing description or parameters becomes null.
 """
 
 from collections.abc import Mapping
@@ -68,7 +69,8 @@ def _message(index: int, message: Message, as_parts: bool) -> Message:
 
 
 def _parts(index: int, message: Message, as_parts: bool) -> list[dict[str, Any]]:
-    """The content as `{type, text}` and, if the template gets parts, `{type}` of other media."""
+    """The content as parts `{type, text}` and, if the template expects parts, `{type}` for media. Raises
+    `BadMessage`."""
     content = message.get("content")
     parts: list[dict[str, Any]] = []
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else parts_of(index, message):
@@ -97,7 +99,7 @@ def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> Any:
     if isinstance(arguments, str):
         try:
             arguments = loads(arguments)
-        except ValueError:  # vLLM goes on with an empty object, so that a broken call does not end the conversation
+        except ValueError:  # vLLM continues with an empty object, so that a broken call does not end the conversation
             arguments = None
     if not isinstance(arguments, dict):
         arguments = {}

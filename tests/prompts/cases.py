@@ -1,7 +1,7 @@
-"""Two requests, what is cached of the first, and the right verdict: published cache failures as small synthetic inputs.
+"""Published cache failures as small synthetic cases: two requests, A's cached answer, and the right verdict.
 
-Tokens are bytes and blocks are 16, so that everything can be counted by hand. Each case says which case of the
-specification it is (`C01c`); the inputs and templates are the specification's, in a form of our own.
+Tokens are bytes and blocks hold 16 of them, so that every figure can be counted by hand. The name of a case is its name
+in the specification (`C01c`); the inputs and templates are the specification's, written in our own form.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Verdict = tuple[Layer, Kind, str | None, int | None, int, int]  # … path, offs
 
 @dataclass(frozen=True)
 class Case:
-    """`lengths` are those of A's prompt, of all that is cached of A, and of B's prompt, in tokens."""
+    """`lengths`, in tokens: of A's prompt, of A's prompt and answer, and of B's prompt."""
 
     name: str
     template: str

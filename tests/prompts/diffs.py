@@ -1,4 +1,4 @@
-"""Diffs of bodies, as the tests make them."""
+"""Helpers that compare two bodies."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every published case: figures, and whose fault it was."""
+"""Every published case: its figures and its causes."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_verdict(case: Case):
     diff = examined(case).diff
     assert verdicts(diff) == case.causes
     assert diff.lost == any(layer is not Layer.none for layer, *_ in case.causes)
-    if diff.lost:  # what is left after the last repair is what B can at most have
+    if diff.lost:  # after the last repair B reuses as much as it can
         assert diff.ideal.radix_tokens == diff.reuse.radix_tokens + sum(cause.gain_tokens for cause in diff.causes)
 
 

@@ -1,4 +1,5 @@
-"""Kinds that the published pairs do not show, each beside what looks like it and is not; and the list is closed."""
+"""Kinds that the published cases do not show, each with a similar case that is of another kind; and the list is
+closed."""
 
 import re
 from datetime import datetime
@@ -21,7 +22,7 @@ def kinds(a, b, template="chatml", **more):
 
 
 def heads(old: str, new: str):
-    """Two requests whose system prompts differ in one line, the second one turn further."""
+    """Two requests whose system prompts differ in one line; the second has one turn more."""
     return say(f"{old}\n{SYS}", "hi"), say(f"{new}\n{SYS}", "hi", *REST)
 
 
@@ -39,8 +40,8 @@ def heads(old: str, new: str):
         ("Progress: 12%", "Progress: 57%", Kind.counter),
         ("- [ ] read\n- [ ] write", "- [x] read\n- [ ] write", Kind.counter),
         ("[x] read", "[x] read\n[ ] write", Kind.counter),
-        ("commit 97bd6f0c", "commit 24c2d9ee", Kind.prompt_edit),  # a revision that changed is no random id
-        ("minicache v2.1.7", "minicache v2.1.8", Kind.counter),  # a version is no date
+        ("commit 97bd6f0c", "commit 24c2d9ee", Kind.prompt_edit),  # a changed revision is not a random id
+        ("minicache v2.1.7", "minicache v2.1.8", Kind.counter),  # a version is not a date
         ("Speak like a pirate.", "Speak like a lawyer.", Kind.prompt_edit),
         (f"key {'9f' * 100}", f"key {'4e' * 100}", Kind.nonce),
         (f"key 9{'f' * 600}", f"key 4{'f' * 600}", Kind.prompt_edit),  # too long to be an id
@@ -108,7 +109,7 @@ def test_a_template_that_hoists():
     a = say(SYS, "hi")
     b = {"messages": [*say(SYS, "hi", "hello")["messages"], late, *say(None, "bye")["messages"]]}
     assert kinds(a, b, first) == [(Layer.template, Kind.hoist)]
-    assert kinds(a, b) == []  # where it was put, it does no harm
+    assert kinds(a, b) == []  # a template that leaves it in its place loses nothing
 
 
 def test_template_arguments():
@@ -208,7 +209,7 @@ def test_another_question_is_no_loss_and_an_edited_one_is():
     edited = say(SYS, "Where is my parcel now?")
     assert kinds(a, edited) == [(Layer.payload, Kind.branch)]
     long = say(SYS, "one", "1", "two", "2", "three")
-    assert kinds(long, say(SYS, "Where is my parcel?")) == [(Layer.none, Kind.new_content)]  # the user began anew
+    assert kinds(long, say(SYS, "Where is my parcel?")) == [(Layer.none, Kind.new_content)]  # the user began again
 
 
 def test_another_conversation_is_no_loss_and_a_question_put_anew_is():
@@ -317,7 +318,7 @@ def test_an_answer_that_was_edited():
 
 
 def test_the_end_of_a_prompt_is_never_called_wrong():
-    """Where A ends with its generation prompt, B may go on as it likes."""
+    """A ends with its generation prompt: B may continue in any way."""
     thinks = TEMPLATES["chatml"].replace("assistant\\n' }}{% endif", "assistant\\n<think>\\n' }}{% endif")
     for turns in (
         ("hello", "bye"),
@@ -330,7 +331,7 @@ def test_the_end_of_a_prompt_is_never_called_wrong():
 def test_a_template_that_trims_all_but_the_last_message():
     trims = "{% for m in messages %}{{ m.content if loop.last else m.content | trim }}{{ '<end>' }}{% endfor %}"
     assert kinds(say(SYS, "hi \n"), say(SYS, "hi \n", *REST), trims) == [(Layer.template, Kind.trim)]
-    # Space that the template itself writes is no trimmed text.
+    # White space that the template itself writes is not trimmed text.
     spaces = "{% for m in messages %}{{ m.content }}{% if loop.last %}{{ '  ' }}{% endif %}{{ '<end>' }}{% endfor %}"
     assert kinds(say(SYS, "hi"), say(SYS, "hi", *REST), spaces) == [(Layer.template, Kind.template_asymmetry)]
 

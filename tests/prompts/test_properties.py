@@ -1,4 +1,4 @@
-"""Laws of the verdict over random conversations: what was changed is blamed, and nothing else."""
+"""Laws of the verdict over random conversations: the changed field is the cause, and no other."""
 
 import copy
 import unicodedata
@@ -46,7 +46,7 @@ TEXT = st.lists(WORDS, min_size=3, max_size=20).map(" ".join)
 
 @st.composite
 def conversations(draw, min_turns=1, max_turns=7):
-    """A system prompt and an odd number of turns: the last is the user's. The number makes every turn its own."""
+    """A system prompt and an odd number of turns, so that the last is the user's. A number makes each turn unique."""
     turns = draw(st.integers(min_turns // 2, max_turns // 2)) * 2 + 1
     return say(draw(TEXT), *(f"turn {number}: {draw(TEXT)}" for number in range(turns)))
 
@@ -62,7 +62,7 @@ def with_turns(body, turns):
 
 @st.composite
 def injected(draw, conversation):
-    """A copy with one character of one message changed into another, and its place."""
+    """A copy with one changed character in one message, and its place."""
     body = copy.deepcopy(conversation)
     index = draw(st.integers(0, len(body["messages"]) - 1))
     text = body["messages"][index]["content"]
@@ -74,7 +74,8 @@ def injected(draw, conversation):
 
 @given(st.data(), conversations(), st.sampled_from(sorted(TEMPLATES)))
 def test_origins_that_an_edit_leaves_alone_are_those_of_a_new_rendering(data, conversation, template):
-    """What is carried over is only faster; some templates write a text twice, trimmed or as JSON."""
+    """Origins carried over an edit equal those of a new rendering, also if a template writes a text twice, trimmed or
+    as JSON."""
     using = means(template)
     body, path, _ = data.draw(injected(conversation))
     source, edited = (Source(logged(each).body.payload) for each in (conversation, body))
@@ -92,7 +93,7 @@ def test_a_change_anywhere_is_blamed_at_its_path_and_offset(data, conversation, 
     diff = diff_of(conversation, with_turns(changed, turns), CHATML)
     assert [(c.layer, c.path, c.offset) for c in diff.causes] == [(Layer.payload, path, offset)]
     assert diff.lost
-    # Repaired, B extends all of A but for what A's prompt ends with anyway.
+    # After the repair B extends all of A except A's generation prompt.
     assert diff.ideal.lcp == diff.cached_tokens_of_a
 
 
@@ -150,7 +151,7 @@ def test_a_tool_more_or_less_is_not_an_order(data, conversation, turns, names):
 
 @given(st.data(), conversations(min_turns=3), APPENDED)
 def test_two_causes_are_both_found_with_their_own_gains(data, conversation, turns):
-    """The gain of each is the way from its own place to the next: computed here from the texts, by hand."""
+    """The gain of each cause is the distance from its place to the next one, computed here from the texts."""
     size = len(conversation["messages"])
     first = data.draw(st.integers(0, size - 2))
     second = data.draw(st.integers(first + 1, size - 1))
@@ -206,7 +207,8 @@ EXTRAS = [
 
 @given(bodies(), bodies(), st.sampled_from(sorted(TEMPLATES)), st.one_of(st.just(""), TEXT), st.integers(1, 20))
 def test_any_two_requests_can_be_compared(a, b, template, answer, block_size):
-    """The gains lead from the reuse to the ideal without a step back, and the same request is never at fault."""
+    """The gains are never negative and lead from the reuse to the ideal, and a request compared with itself has no
+    cause."""
     diff = examine(logged(a), logged(b), means(template), generated=answer, block_size=block_size).diff
     assert all(cause.gain_tokens >= 0 for cause in diff.causes)
     assert diff.reuse.radix_tokens + sum(cause.gain_tokens for cause in diff.causes) == diff.ideal.radix_tokens
@@ -218,7 +220,7 @@ LETTERS = st.text("abc|", min_size=1, max_size=12)
 
 
 def segmented(data, toy, text):
-    """Any tokens that make up the text."""
+    """Any tokens that decode to the text."""
     ids, rest = [], text
     while rest:
         fits = [piece for piece in toy.pieces if rest.startswith(piece)]
@@ -230,7 +232,7 @@ def segmented(data, toy, text):
 
 @given(LETTERS, LETTERS, st.data())
 def test_any_tokens_of_an_answer_can_be_compared(prompt, answer, data):
-    """The model may choose any tokens for its text: what B cannot reuse of them is the tokenizer's doing, or a seam."""
+    """The model may generate its text in any tokens: if B cannot reuse some, the cause is the tokenizer or a seam."""
     toy = ToyPairs()
     ids = segmented(data, toy, answer)
     a = logged({"prompt": prompt}, response={"choices": [{"token_ids": ids}]})

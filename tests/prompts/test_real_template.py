@@ -1,4 +1,4 @@
-"""The cases with Qwen3's own template and tokenizer: other figures, the same verdicts."""
+"""The cases with the real template and tokenizer of Qwen3: the figures differ, the verdicts are the same."""
 
 import pytest
 

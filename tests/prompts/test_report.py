@@ -1,4 +1,4 @@
-"""What is printed: text, JSON, a page, and the same with every text hidden."""
+"""The report as text, JSON and page, also with every text hidden."""
 
 import json
 import re
@@ -107,11 +107,11 @@ def test_json_has_its_shape():
     assert to_json(case("C24"), FREE, PLAIN)["diverge_token"] is None
 
 
-SECRET = "quokka"  # in every text below, and in none of ours
+SECRET = "quokka"  # in every text below, and in no text of minicache
 
 
 def secret_pairs():
-    """Pairs of every family of causes, all of whose texts hold the secret."""
+    """Pairs for every family of causes; each of their texts contains the secret."""
     system, ask = f"{SECRET} id 97bd6f0c", f"ask {SECRET}"
     names = [f"{SECRET}_a", f"{SECRET}_b"]
     yield say(system, ask), say(system.replace("97bd6f0c", "24c2d9ee"), ask, f"ok {SECRET}", ask)
@@ -170,8 +170,8 @@ def test_every_block_has_a_state():
         *[State.reused] * 2, State.parted, *[State.lost] * 16, *[State.computed] * 5,
     ]  # fmt: skip
     assert drawn(diff, diff.b_tokens, 24) == "■■╳" + "▒" * 16 + "░" * 5
-    assert drawn(diff, diff.b_tokens, 6) == "╳▒▒▒▒░"  # of four blocks the first counts, but for the one that parts
-    assert drawn(diff, 16 * 2, 6) == "■■"  # the difference is beyond its end
+    assert drawn(diff, diff.b_tokens, 6) == "╳▒▒▒▒░"  # the first of four, or the difference
+    assert drawn(diff, 16 * 2, 6) == "■■"  # the first difference is after its end
     assert drawn(diff, 0, 10) == ""
     assert "╳" not in drawn(case("C24").diff, 166)
 
@@ -217,7 +217,7 @@ def test_the_page_in_a_browser(tmp_path):
          file.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     ).stdout  # fmt: skip
-    assert "<title>minicache diff</title>" in dom  # no script of the prompt has run
+    assert "<title>minicache diff</title>" in dom  # no script in the prompt has run
     parser = Texts()
     parser.feed(dom)
     assert "script" not in [tag for tag, _ in parser.tags]

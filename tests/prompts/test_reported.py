@@ -1,4 +1,4 @@
-"""What no text shows: keys that separate caches, requests that do not read, and what an engine reports."""
+"""Causes that no text shows: keys that separate caches, requests that do not read, and the tokens an engine reports."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_the_gap_tells_lifetime_from_placement(seconds, kind):
 def test_whole_units():
     _, found = causes(A, reported(128))
     assert found == [(Layer.engine, Kind.engine_unit, SHARED - 128, (BLOCKS - 128) // 16)]
-    _, found = causes(A, reported(112))  # 7 blocks of 16 of 9: part of it was evicted
+    _, found = causes(A, reported(112))  # 7 of 9 blocks of 16: the others were evicted
     assert [cause[1] for cause in found] == [Kind.lifetime]
 
 
@@ -74,7 +74,7 @@ def test_reuse_across_keys_is_correctness_and_comes_first():
 
 
 def test_prompt_logprobs_read_nothing_and_zero_is_not_off():
-    """The caches' own rule: nothing with the hash chain, up to the position with the radix tree."""
+    """The rule of the caches: the hash chain reads nothing, the radix cache reads up to the position."""
     for position in (0, 40):
         diff, found = causes(A, {**B, "prompt_logprobs": position})
         assert found == [(Layer.engine, Kind.skips_reading, SHARED - position, BLOCKS // 16)]
@@ -89,7 +89,7 @@ def test_different_models_are_not_compared():
 
 
 def test_a_template_that_fails_names_the_field_and_nothing_is_compared():
-    """Case 55: arguments as a text, where the template wants an object."""
+    """Case 55: arguments as text, where the template needs an object."""
     template = (
         "{% for m in messages %}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments | items %}"
         "{{ k }}{% endfor %}{% endfor %}{{ m.content }}{% endfor %}"

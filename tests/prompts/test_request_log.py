@@ -1,4 +1,4 @@
-"""Reading logs: the bodies of four APIs, the wrapper, and everything that is no request."""
+"""Reading logs: the bodies of four APIs, the wrapper, and everything that is not a request."""
 
 import json
 from datetime import UTC, datetime
@@ -221,7 +221,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 def test_a_renderer_that_parses_arguments_needs_no_equal_spaces():
-    """vLLM turns the text of arguments into an object before it renders."""
+    """vLLM parses arguments that are text into an object before it renders."""
     pair = (
         say(SYS, "w", c, {"role": "tool", "content": "12C"})
         for c in (call_with('{"city": "Oslo"}'), call_with('{"city":"Oslo"}'))

@@ -1,4 +1,4 @@
-"""Where two texts meet again, against a search that tries everything; and what a repair may not undo."""
+"""Where two texts meet again, compared with an exhaustive search; and what a repair may not undo."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from tests.prompts.diffs import means
 
 
 def naive_meet(a: str, b: str) -> tuple[int, int] | None:
-    """The smallest pair of lengths to skip, of all that lead to an agreement."""
+    """The smallest pair of lengths to skip after which the texts agree."""
     agreements = [
         (i + j, i, j)
         for i in range(len(a) + 1)

@@ -1,8 +1,8 @@
-"""Two prompts of a million tokens: the whole diff, beside rendering and tokenizing the same two once each.
+"""Two prompts of a million tokens: the time of the whole diff, compared with rendering and tokenizing both once.
 
-`pytest -m nightly tests/prompts/test_speed.py -s` prints the figures. Both arms are timed in turn, in processor time;
-reading the requests' JSON is in neither. A token is a byte, which makes the baseline small: some 12 ms.
-Each repair is rendered again, so every cause after the first may take as long as rendering one prompt.
+`pytest -m nightly tests/prompts/test_speed.py -s` prints the figures. Both arms are timed in turn, in processor time,
+without reading the JSON of the requests. A token is a byte, which gives the fastest baseline: about 12 ms. Each repair
+is rendered again, so every cause after the first may take as long as rendering one prompt.
 """
 
 import gc
@@ -60,7 +60,8 @@ PAIRS = {
 
 
 def measured(a, b, rounds=7):
-    """Seconds of each round: rendering and tokenizing both, the diff with its report; and the causes that it found."""
+    """The seconds of each round, first of rendering and tokenizing both prompts, then of the diff with its report; and
+    the causes it found."""
     using = means()
     requests = [logged(body) for body in (a, b)]
     base, whole = [], []
@@ -94,7 +95,7 @@ def test_a_million_tokens_take_a_few_times_their_rendering_and_tokenizing(name):
 
 
 def test_the_time_of_two_long_histories_grows_with_them():
-    """Two messages differ, so every rule about histories looks at all of them."""
+    """Two messages differ, so every rule of the history compares all messages."""
 
     def seconds(turns):
         a, b = (say(SENTENCE, f"{id} first", f"{id} second", *(f"turn {i}" for i in range(turns))) for id in "xy")

@@ -1,4 +1,4 @@
-"""Equal text in other tokens: retokenised answers, a first token twice, seams, Unicode forms."""
+"""Equal text in different tokens: retokenised answers, a first token twice, seams, Unicode forms."""
 
 import pytest
 
@@ -14,7 +14,7 @@ TURNS = "{% for m in messages %}{{ m.content + '|' }}{% endfor %}"
 
 
 def test_an_answer_in_other_tokens_than_the_tokenizer_would_choose():
-    """Case 7. The model wrote `ab` `c`; the tokenizer reads the same text as `a` `bc`."""
+    """Case 7. The model generated `ab` `c`; the tokenizer encodes the same text as `a` `bc`."""
     toy = ToyPairs()
     a_, b_, c_, ab, bc, bar = (toy.pieces[piece] for piece in ("a", "b", "c", "ab", "bc", "|"))
     assert (a_, b_, c_, bc, ab) == (0, 1, 2, 4, 3)
@@ -60,7 +60,7 @@ def test_the_first_cause_may_be_in_the_tokens_and_the_second_in_the_text():
 
 
 def test_the_first_token_twice():
-    """Case 22: the template prints it, and one endpoint's tokenizer adds it."""
+    """Case 22: the template writes the first token, and the tokenizer of one endpoint adds it."""
     toy = ToyPairs()
     bos = toy.pieces["<bos>"]
     template = "{{ '<bos>' }}" + TURNS
@@ -110,7 +110,7 @@ def test_a_prompt_that_ends_inside_a_token_of_the_answer():
 
 
 def test_a_seam_in_the_last_token():
-    """Case 54: the last token of A joined what B goes on with."""
+    """Case 54: A's last token merged with the text that follows it in B."""
     toy = ToyPairs("abct ", ("at",))
     diff = diff_of({"prompt": "ca ca"}, {"prompt": "ca cat cat"}, Means(toy))
     assert (diff.a_tokens, diff.reuse.lcp) == (5, 4)
@@ -177,7 +177,7 @@ def test_gains_are_right_behind_such_a_token():
     assert verdicts(diff) == (
         (Layer.payload, Kind.nonce, "messages[0].content", 3, len(ids) - 23, diff.a_tokens // 16 - 1),
     )
-    # The log has the tokens of one of the two, either of them.
+    # The log has the tokens of only one of the requests, of either.
     first = [0, *PlainByteTokenizer().encode(means().text(source(b)))]
     other = diff_of(a, logged(b, response={"prompt_token_ids": first}), means())
     assert verdicts(other) == verdicts(diff)

@@ -1,4 +1,4 @@
-"""Tokenizers small enough to do by hand."""
+"""Tokenizers small enough to follow by hand."""
 
 import unicodedata
 from array import array
@@ -63,7 +63,7 @@ class ToyPairs:
 
 
 class ComposedBytes(PlainByteTokenizer):
-    """Bytes of the text in Unicode's composed form, as a tokenizer with an NFC normaliser sees it."""
+    """The bytes of a text in Unicode's composed form, as a tokenizer with an NFC normaliser encodes it."""
 
     normalizer = "NFC"
 
@@ -71,7 +71,7 @@ class ComposedBytes(PlainByteTokenizer):
         return super().encode_to_bytes(unicodedata.normalize("NFC", text))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
-        """Characters are composed one by one here: a letter and the mark after it stand for the letter's tokens."""
+        """Characters are composed one by one: a letter and the mark after it share the tokens of the letter."""
         starts, ends = array("q"), array("q")
         at = 0
         while at < len(text):

@@ -1,4 +1,4 @@
-"""Random conversations, and conversations in which every character can be told from every other."""
+"""Random conversations, and conversations in which every character is unique."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -45,9 +45,9 @@ FREE = {"arguments", "parameters"}  # objects whose keys a client may choose
 
 
 def marked(value: Any) -> tuple[Any, Places]:
-    """A copy with a character that occurs nowhere else after each of every text and free key; and where each is.
+    """A copy with a unique character after each character of every text and free key; and where each of these is.
 
-    Roles and types stay, as templates and servers compare them.
+    Roles and types stay unchanged, because templates and servers compare them.
     """
     places: Places = {}
     return _marked(value, (), places, map(chr, count(0xF0000))), places
@@ -77,7 +77,7 @@ def _spread(text: str, fresh: Iterator[str]) -> tuple[str, dict[str, int]]:
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
-    """What lies at a path."""
+    """The value at a path."""
     for step in path:
         value = value[step]
     return value

@@ -1,6 +1,6 @@
 """Random chat templates: expressions over a message `m`, nested at random, in statements nested at random.
 
-Constants other than text are left out: Jinja computes `true[1:]` to nothing when it compiles, and fails on it later.
+Constants that are not text are left out: Jinja evaluates `true[1:]` to nothing at compile time, and fails on it later.
 """
 
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The project's cases of lost prefixes: rendered to the lengths that were counted by hand, every character traced."""
+"""The published cases of lost prefixes: rendered to lengths counted by hand, with the origin of every character."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A template that fails on a chat: one sentence with the message and field that it cannot take."""
+"""A template that fails on a chat: one sentence with the message and field on which it fails."""
 
 import pytest
 
@@ -18,7 +18,7 @@ USER, ANSWER = {"role": "user", "content": "hi"}, {"role": "assistant", "content
 
 
 def failure(source: str, chat: Chat, renderer: str = "transformers") -> TemplateFailed:
-    """What `render` raises, which is what `render_with_origins` raises."""
+    """The error of `render`, which `render_with_origins` raises too."""
     with pytest.raises(TemplateFailed) as plain:
         Renderer(ChatTemplate(source), RendererName(renderer)).render(chat)
     with pytest.raises(TemplateFailed) as traced:
@@ -63,7 +63,7 @@ def test_harmless_fields_are_not_blamed():
     error = failure(ITEMS, Chat([{**ANSWER, "content": None}, call('{"a": 1}')]))
     assert error.path[:2] == ("messages", 1)
     error = failure(ITEMS + CHATML, Chat([{**ANSWER, "content": None}, call('{"a": 1}')]))
-    assert error.path == ("messages", 0, "content")  # the first of two that must both be mended
+    assert error.path == ("messages", 0, "content")  # the first of two fields that must both be repaired
     error = failure("{% for m in messages %}{{ m.content or '' }}{% endfor %}{{ 1 / 0 }}", Chat([{"role": "user"}]))
     assert error.path is None
 

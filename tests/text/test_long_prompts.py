@@ -1,4 +1,4 @@
-"""A map of a long prompt is small, and takes time in proportion to the prompt."""
+"""The origins of a long prompt take little memory, and time proportional to its length."""
 
 import time
 import tracemalloc
@@ -15,7 +15,7 @@ WORDS = "The quick brown fox jumps over the lazy dog, twice.\n"
 
 
 def agent(characters: int) -> Chat:
-    """A coding agent's session of about so many characters: tools, calls, long and short texts."""
+    """A coding agent's session of about `characters` characters: tools, calls, long and short texts."""
     parameter = {"type": "string", "description": "Where to look for it, relative to the folder of the project."}
     parameters = {"type": "object", "properties": {"path": parameter, "query": parameter}, "required": ["path"]}
     tools = [
@@ -75,7 +75,7 @@ def test_spans_take_less_than_twenty_times_the_text():
 
 
 def seconds(work) -> float:
-    """The least of a few runs, which other work on the machine disturbs least."""
+    """The least of a few runs, which depends least on other work on the machine."""
     times = []
     for _ in range(3):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""The origin map: the text stays as it is, and a character of a field is traced to that very character or to nobody."""
+"""Origins: the text stays the same, and each character of a field has this very character or `Unknown` as origin."""
 
 from datetime import datetime
 from itertools import pairwise
@@ -21,7 +21,7 @@ PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": TEXT}),
 
 
 def rendered(source: str, chat: Chat, name: RendererName = RendererName.transformers) -> Rendered | None:
-    """With origins, and the same as without; None if the template fails both ways."""
+    """The prompt with origins, if its text equals the one without; `None` if the template fails in both ways."""
     renderer = Renderer(ChatTemplate(source, special_tokens=SPECIAL), name)
     try:
         plain = renderer.render(chat)
@@ -36,7 +36,7 @@ def rendered(source: str, chat: Chat, name: RendererName = RendererName.transfor
 
 
 def check_runs(prompt: Rendered) -> None:
-    """Runs tile the text, and none continues the one before."""
+    """The runs cover the text, and no two neighbours could be one run."""
     assert [run.start for run in prompt.runs] == [0, *(run.end for run in prompt.runs)][:-1]
     assert [run.end for run in prompt.runs][-1:] == [len(prompt.text)] * bool(prompt.text)
     assert all(run.start < run.end for run in prompt.runs)
@@ -46,7 +46,7 @@ def check_runs(prompt: Rendered) -> None:
 
 
 def check_marks(prompt: Rendered, places: dict) -> int:
-    """Each mark, wherever it was printed, has its own origin, is unknown, or was written for what holds it."""
+    """Each mark in the prompt has its own origin, an unknown one, or the `Value` of a container around it."""
     found = 0
     for index, character in enumerate(prompt.text):
         if character in places:

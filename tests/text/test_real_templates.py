@@ -1,4 +1,4 @@
-"""Real models' templates: rendered as transformers does, every character traced, in every renderer."""
+"""Templates of real models: rendered as transformers does, with the origin of every character, in every renderer."""
 
 import json
 from datetime import datetime
@@ -86,7 +86,7 @@ def test_qwen3_equals_transformers(qwen3, chat):
 
 
 def test_qwen3_drops_the_thoughts_of_a_finished_loop(qwen3):
-    """The payload only grows, and the prompts part where the earlier one has the thoughts."""
+    """The payload only grows, and the prompts diverge where the earlier one has its reasoning."""
     tokenizer, renderer = open_tokenizer(qwen3), Renderer(_template(qwen3))
     later = [*LOOP, {"role": "assistant", "content": "It prints 1.", "reasoning_content": "Enough."}]
     a, b = (renderer.render_with_origins(Chat(m)) for m in (LOOP, [*later, {"role": "user", "content": "Hi"}]))

@@ -1,4 +1,4 @@
-"""Our rendering is that of `apply_chat_template`, on random conversations and templates of every habit."""
+"""Our rendering equals `apply_chat_template` on random conversations and templates."""
 
 from datetime import datetime
 

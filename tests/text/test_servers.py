@@ -1,4 +1,4 @@
-"""What vLLM 0.33.0 and SGLang 0.5.23 do to a chat before its template sees it."""
+"""The changes that vLLM 0.33.0 and SGLang 0.5.23 make to a chat before they run the template."""
 
 import json
 
@@ -62,7 +62,8 @@ def test_arguments_that_are_no_object():
     for arguments in ("{", "[]", "3", "", None, []):
         assert prompt("vllm", CALL, call(arguments)) == "{}"
     for arguments in ("{", "[]", "3", ""):
-        with pytest.raises(BadMessage, match=r"message 0: tool_calls\[0\]\.function\.arguments is text that holds no"):
+        where = r"message 0: tool_calls\[0\]\.function\.arguments is text that is not a JSON object"
+        with pytest.raises(BadMessage, match=where):
             prompt("sglang", CALL, call(arguments))
 
 

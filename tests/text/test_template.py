@@ -1,4 +1,5 @@
-"""Rendering equals transformers' `apply_chat_template`, and what cannot be rendered is refused in one sentence."""
+"""Rendering equals transformers' `apply_chat_template`, and a chat that cannot be rendered is refused in one
+sentence."""
 
 from datetime import datetime
 

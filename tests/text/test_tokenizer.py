@@ -129,7 +129,7 @@ MARKS = st.text("ae \n\N{COMBINING ACUTE ACCENT}\N{COMBINING DIAERESIS}é日😀
 @pytest.mark.parametrize("name", ["plain", "byte", "hub", "nfc", "trimming"])
 @given(text=WITH_CONTROL | MARKS)
 def test_tokens_and_characters(request, name, text):
-    """Spans are in order, without a gap, and a token that has its characters alone decodes to them."""
+    """Spans are in order and without gaps, and a token that shares no character decodes to its own characters."""
     own = {"plain": PlainByteTokenizer, "byte": ByteTokenizer}
     tokenizer = own[name]() if name in own else request.getfixturevalue(name)
     ids, spans = tokenizer.encode_with_offsets(text)

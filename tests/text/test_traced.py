@@ -1,4 +1,4 @@
-"""A text with origins is the plain text to whatever looks at it, and what is made of it keeps them."""
+"""A text with origins behaves like the plain text, and its origins survive every operation."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ SOURCE = {"field": "ab\nab ☂ß" * 4, "other": "b a\tßab\n" * 4}
 
 @st.composite
 def traced(draw) -> Traced:
-    """Pieces of two fields, of a literal and of nobody."""
+    """Pieces of two fields, of a literal, and of unknown origin."""
     pieces = []
     for text, kind in draw(PIECES):
         if kind in SOURCE:
@@ -28,14 +28,14 @@ def traced(draw) -> Traced:
 
 
 def origins(text: str) -> list:
-    """The origin of each character, the naive way."""
+    """The origin of each character, computed naively."""
     return [
         origin and shift(origin, step) for length, origin in zip(*runs_of(text), strict=True) for step in range(length)
     ]
 
 
 def check(text: str) -> None:
-    """Every character that has a field is the character there."""
+    """Every character with a field as origin equals the character there."""
     assert len(origins(text)) == len(text)
     for character, origin in zip(str(text), origins(text), strict=True):
         if isinstance(origin, Field):
