@@ -84,7 +84,7 @@ def test_a_hub_that_cannot_be_reached(monkeypatch):
     with pytest.raises(TokenizerFailed, match="of a/b from the Hugging Face hub: no network here"):
         open_tokenizer("a/b")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(TokenizerFailed, match="a/b from the Hugging Face hub needs the package 'huggingface_hub': pip install"):
+    with pytest.raises(TokenizerFailed, match="a/b from the Hugging Face hub needs the package 'huggingface_hub': pip"):
         open_template("a/b")
 
 
