@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from minicache.common.suggest import not_one_of
 from minicache.core.errors import InvalidArgument
 from minicache.engine.attention import Attention, TorchAttention
 from minicache.engine.exact import TileAttention, TiledRows, can_stack
@@ -45,7 +46,7 @@ def make_backend(
     Raises `InvalidArgument` for an unknown name or one without exact mode, `BackendUnavailable` if it cannot run here.
     """
     if name not in tuple(BACKENDS):
-        raise InvalidArgument(f"attention must be one of {', '.join(BACKENDS)}, not {name!r}")
+        raise InvalidArgument(f"attention {not_one_of(name, BACKENDS)}")
     backend = BACKENDS[name](torch.device(device), dtype, head_dim)
     if exact_tile is None:
         return backend

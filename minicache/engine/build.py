@@ -35,7 +35,7 @@ class Parts:
 
 
 def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = None) -> Parts:
-    """Load the model and size the pool. What is cheap to check is checked before the weights are read."""
+    """Load the model and size the pool. Cheap checks come before the weights are read."""
     folder = resolve(config.model)
     shape = load_config(folder)
     dtype, device = usable(config)
@@ -57,17 +57,28 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
 
 
 def build_cache(config: EngineConfig, num_blocks: int, events: EventStream | None) -> PrefixCache:
-    make = {"hash": HashChainCache, "radix": RadixCache, "none": NoCache}[config.cache]
+    """The prefix cache over a pool of `num_blocks` blocks, the null block included."""
+    if config.cache == "radix":
+        strategy = config.eviction_strategy or "lru"
+        return RadixCache(num_blocks, config.effective_block_size, strategy, events=events)
+    make = {"hash": HashChainCache, "none": NoCache}[config.cache]
     return make(num_blocks, config.effective_block_size, events=events)
 
 
 def scheduler_config(config: EngineConfig) -> SchedulerConfig:
+    """The profile's choices, with the config's changes."""
+    changes: dict[str, Any] = {
+        "max_num_batched_tokens": config.max_num_batched_tokens,
+        "max_num_seqs": config.max_num_seqs,
+    }
+    if config.queue_policy is not None:
+        changes["queue_policy"] = config.queue_policy
     make = {"vllm": SchedulerConfig.vllm, "sglang": SchedulerConfig.sglang}[config.effective_profile]
-    return make(max_num_batched_tokens=config.max_num_batched_tokens, max_num_seqs=config.max_num_seqs)
+    return make(**changes)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer | None:
-    """The folder's tokenizer, None if it has none: such a model takes and gives token ids."""
+    """The folder's tokenizer; None if it has none: such a model takes and returns token ids."""
     return HubTokenizer(folder) if (folder / "tokenizer.json").is_file() else None
 
 
@@ -87,6 +98,7 @@ def usable(config: EngineConfig) -> tuple[torch.dtype, torch.device]:
 
 
 def context_limit(config: EngineConfig, shape: ModelConfig) -> int:
+    """The most tokens of prompt and output together; raises `InvalidArgument` if the model has fewer positions."""
     if config.max_context is not None and config.max_context > shape.max_positions:
         raise InvalidArgument(
             f"max_context {config.max_context:,} exceeds the model's context of {shape.max_positions:,}"
@@ -95,7 +107,7 @@ def context_limit(config: EngineConfig, shape: ModelConfig) -> int:
 
 
 def pool_size(config: EngineConfig, shape: ModelConfig, dtype: torch.dtype, max_context: int) -> int:
-    """Blocks of the pool, the null block included."""
+    """Blocks of the pool, the null block included; raises `PoolTooSmall`."""
     block_size = config.effective_block_size
     if config.num_blocks is not None:
         return config.num_blocks
