@@ -67,14 +67,9 @@ def build_cache(config: EngineConfig, num_blocks: int, events: EventStream | Non
 
 def scheduler_config(config: EngineConfig) -> SchedulerConfig:
     """The profile's choices, with the config's changes."""
-    changes: dict[str, Any] = {
-        "max_num_batched_tokens": config.max_num_batched_tokens,
-        "max_num_seqs": config.max_num_seqs,
-    }
-    if config.queue_policy is not None:
-        changes["queue_policy"] = config.queue_policy
     make = {"vllm": SchedulerConfig.vllm, "sglang": SchedulerConfig.sglang}[config.effective_profile]
-    return make(**changes)
+    policy = {} if config.queue_policy is None else {"queue_policy": config.queue_policy}
+    return make(max_num_batched_tokens=config.max_num_batched_tokens, max_num_seqs=config.max_num_seqs, **policy)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer | None:

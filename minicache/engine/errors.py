@@ -1,4 +1,4 @@
-"""What can go wrong around a model: one error per thing a caller can act on."""
+"""Errors around a model: one for each thing that a caller can act on."""
 
 from minicache.core.errors import MinicacheError
 
@@ -8,7 +8,7 @@ class UnknownModel(MinicacheError):
 
 
 class UnsupportedModel(MinicacheError):
-    """The model is of a kind, or uses a feature, that the decoder does not have."""
+    """The decoder does not have this kind of model, or a feature that the model uses."""
 
 
 class BrokenModel(MinicacheError):
@@ -16,7 +16,7 @@ class BrokenModel(MinicacheError):
 
 
 class NoTokenizer(MinicacheError):
-    """Text was given or wanted, and the model has no tokenizer: use token ids."""
+    """The caller gave or asked for text, and the model has no tokenizer: use token ids."""
 
 
 class PullFailed(MinicacheError):
@@ -28,8 +28,8 @@ class BackendUnavailable(MinicacheError):
 
 
 class PoolTooSmall(MinicacheError):
-    """The KV cache does not fit the memory budget; the message says how many tokens would."""
+    """The KV cache does not fit into memory or the memory budget; the message says how much would."""
 
 
 class EngineBusy(MinicacheError):
-    """The engine is in the middle of another call; nothing has changed. One thread drives an engine."""
+    """Another call of the engine is running; nothing has changed. One thread at a time drives an engine."""

@@ -1,4 +1,4 @@
-"""What shape a decoder has: read from a Hugging Face `config.json`."""
+"""The shape of a decoder, read from a Hugging Face `config.json`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class RopeScaling:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """The shape of a Llama-family decoder. Families differ in three flags only: two biases and the norm of Q and K."""
+    """The shape of a Llama-family decoder. Families differ in three flags: two biases, and the norm of Q and K."""
 
     family: str  # "llama" | "qwen2" | "qwen3"
     vocab_size: int
@@ -106,7 +106,7 @@ def _positive(config: Mapping[str, Any], field: str, default: int | None = None)
 
 
 def _context(config: Mapping[str, Any]) -> int:
-    """The context, for each position of which the engine keeps a row of its rotary table."""
+    """The context in tokens. It is limited because the engine keeps a row of its rotary table for each position."""
     context = _positive(config, "max_position_embeddings", 2048)
     if context > LARGEST_CONTEXT:
         raise BrokenModel(f"config.json: max_position_embeddings must be at most {LARGEST_CONTEXT:,}, not {context:,}")

@@ -24,7 +24,7 @@ ROWS_OF_LOGITS = 256  # prompt positions whose logits are in memory at once: eac
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step computed, by request id. `prompt_logprobs` are by prompt position: what its rows told so far."""
+    """What a step computed, by request id; `prompt_logprobs` also by prompt position."""
 
     tokens: dict[str, int] = field(default_factory=dict)
     logprobs: dict[str, TokenLogprobs] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class StepResult:
 
 
 class ModelRunner:
-    """Runs plans. Keeps nothing of a request: the plan says which tokens to compute and where their KV lies."""
+    """Runs plans. Keeps no state of a request: the plan says which tokens to compute and where their KV lies."""
 
     def __init__(self, model: Model, kv_cache: KVCache, attention: Attention) -> None:
         self.model = model
@@ -40,9 +40,10 @@ class ModelRunner:
         self.attention = attention
 
     def run(self, plan: StepPlan, params: Mapping[str, SamplingParams]) -> StepResult:
-        """Compute all scheduled tokens in one batch; each request that reached its end gets a new token.
+        """Compute all scheduled tokens in one batch; a request whose last known token was computed gets a new token.
 
-        `params` holds the sampling parameters by request id. Writes the KV cache, changes nothing else.
+        `params` are the sampling parameters by request id. Writes the KV cache and changes nothing else. Raises
+        `BrokenModel` if the logits are NaN.
         """
         result = StepResult()
         if plan.scheduled:
@@ -67,7 +68,7 @@ class ModelRunner:
 
     def _sample(self, plan: StepPlan, logits: Tensor, params: Mapping[str, SamplingParams], result: StepResult) -> None:
         sampling = [item.request for item in plan.scheduled if item.samples]
-        if logits.amax(-1).isnan().any():  # the largest of a row is NaN if any is
+        if logits.amax(-1).isnan().any():  # the maximum of a row is NaN if any of it is
             raise BrokenModel("the model's scores are not numbers: its weights are corrupt, fetch the model again")
         draws = []
         for request in sampling:
@@ -83,22 +84,22 @@ class ModelRunner:
     def _read_prompts(
         self, plan: StepPlan, hidden: Tensor, params: Mapping[str, SamplingParams], result: StepResult
     ) -> None:
-        """Log-probabilities of prompt tokens: the row of position p tells of the token at p + 1.
+        """Add log-probabilities of prompt tokens: those of the token at p + 1 come from the row of position p.
 
-        Once a request has output, its prompt has been told: it is computed again only after a preemption.
+        A request with output has got them all: its prompt is computed again only after a preemption.
         """
         for item, row in rows(plan):
             request, wanted = item.request, params[item.request.id]
             if request.prompt_logprobs is None or wanted.prompt_logprobs is None or request.num_output_tokens:
                 continue
-            told = result.prompt_logprobs.setdefault(request.id, {})
+            entries = result.prompt_logprobs.setdefault(request.id, {})
             first = max(item.start, request.prompt_logprobs)
             last = min(item.start + item.num_tokens, request.num_prompt_tokens - 1)
             for start in range(first, last, ROWS_OF_LOGITS):
                 end = min(last, start + ROWS_OF_LOGITS)
                 logits = self.model.logits(hidden[row + start - item.start : row + end - item.start])
                 found = token_logprobs(logits, request.tokens[start + 1 : end + 1], wanted.prompt_logprobs)
-                told.update(zip(range(start + 1, end + 1), found, strict=True))
+                entries.update(zip(range(start + 1, end + 1), found, strict=True))
 
 
 def rows(plan: StepPlan) -> Iterator[tuple[ScheduledRequest, int]]:

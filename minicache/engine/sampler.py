@@ -1,8 +1,8 @@
 """From logits to a token: the likeliest, or one drawn with a seed.
 
-    logits ─ penalty, bans ─> scores ─ temperature ─> weights ─ filters ─> weights of what is left ─ u ─> token
+    logits ─ penalty, bans ─> scores ─ temperature ─> weights ─ filters ─> weights that are left ─ u ─> token
 
-The order is vLLM's (0.33, `vllm/v1/sample/sampler.py`). Shapes: R rows that want a token, V vocabulary.
+The order is vLLM's (0.33, `vllm/v1/sample/sampler.py`). Shapes: R rows that get a token, V vocabulary.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,15 +15,15 @@ from torch import Tensor
 from minicache.engine.answers import Logprob, TokenLogprobs
 from minicache.engine.sampling_params import SamplingParams
 
-FARTHEST = 1e300  # no penalty moves a score farther from 0: the difference of two infinite ones is no number
+FARTHEST = 1e300  # penalties move no score farther from 0: the difference of two infinite scores is NaN
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
     """One row's choice: its request's parameters, and the position the new token will have in the sequence.
 
-    `seen` are the tokens that the repetition penalty bears on, `banned` those that may not come yet. Both are ids in
-    the vocabulary; `seen` may name one twice.
+    The repetition penalty applies to `seen` tokens; `banned` tokens are not allowed yet. Both are ids in the
+    vocabulary; `seen` may hold one twice.
     """
 
     params: SamplingParams
@@ -38,7 +38,7 @@ class Draw:
 
 
 def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
-    """One token for each row of `logits (R, V)`. A row's token depends on nothing but the row and its `Draw`."""
+    """One token for each row of `logits (R, V)`. A row's token depends only on the row and its `Draw`."""
     tokens: list[int] = logits.argmax(-1).tolist()
     for row, draw in enumerate(draws):
         if not draw.takes_the_likeliest:
@@ -47,7 +47,7 @@ def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
 
 
 def choose(logits: Tensor, draw: Draw) -> int:
-    """The token of one row `(V,)`, computed in float64 on the CPU so that all devices agree."""
+    """The token of one row of logits `(V,)`, computed in float64 on the CPU so that all devices agree."""
     params = draw.params
     scores = penalised(logits.cpu().double(), draw.seen, float(params.repetition_penalty))
     scores[list(draw.banned)] = -torch.inf
@@ -60,7 +60,7 @@ def choose(logits: Tensor, draw: Draw) -> int:
 
 
 def penalised(scores: Tensor, seen: Sequence[int], penalty: float) -> Tensor:
-    """A copy of `scores (V,)` in which tokens already seen are less likely, by CTRL's rule (arXiv 1909.05858)."""
+    """A copy of `scores (V,)` with the repetition penalty of CTRL (arXiv 1909.05858) on the tokens `seen`."""
     scores = scores.clone()
     if penalty != 1:
         ids = torch.tensor(seen, dtype=torch.int64)
@@ -70,9 +70,9 @@ def penalised(scores: Tensor, seen: Sequence[int], penalty: float) -> Tensor:
 
 
 def filtered(weights: Tensor, params: SamplingParams) -> Tensor:
-    """`weights (V,)` with 0 for what does not pass.
+    """`weights (V,)` with 0 for the tokens that do not pass the filters.
 
-    Ranked from the likeliest down (equals by id), each filter keeps a beginning, so that a length says it all.
+    Of the tokens ranked from the likeliest down (equals by id), each filter keeps the first `keep`.
     """
     ranked, ids = weights.sort(descending=True, stable=True)
     keep = int((ranked >= params.min_p * ranked[0]).sum())
@@ -89,8 +89,8 @@ def filtered(weights: Tensor, params: SamplingParams) -> Tensor:
 def at_quantile(weights: Tensor, u: float) -> int:
     """The token at quantile `u` in [0, 1) of the distribution that `weights (V,)` are proportional to.
 
-    Tokens stand in the order of their ids, not of their weights: the last bits of two nearly equal weights, which
-    another batch may change, then move a boundary by as little, and exchange nothing.
+    Tokens are ordered by id, not by weight: another batch may change the last bits of two nearly equal weights, which
+    then moves a boundary a little, but does not swap two tokens.
     """
     cumulative = weights.cumsum(0)
     token = int(torch.searchsorted(cumulative, u * cumulative[-1], right=True))
@@ -98,7 +98,7 @@ def at_quantile(weights: Tensor, u: float) -> int:
 
 
 def uniform(seed: int, position: int) -> float:
-    """A number in [0, 1) from a seed and a position alone: a hash needs no state that a batch could disturb."""
+    """A number in [0, 1) from a seed and a position alone: a hash has no state that another request could change."""
     digest = blake2b(f"{seed}:{position}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / 2**53
 

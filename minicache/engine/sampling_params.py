@@ -1,4 +1,4 @@
-"""What a request asks for: how its tokens are chosen, what is told about them, and when they end."""
+"""What a request asks for: how its tokens are chosen, which of their log-probabilities it gets, and when it ends."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,24 +15,24 @@ MOST_ANSWERS = 1024
 class SamplingParams:
     """Raises `InvalidArgument`, naming the field.
 
-    Length. At most `max_tokens` tokens come. `min_tokens` of them come before the answer may end in any other way.
+    Length. The answer has at most `max_tokens` tokens, and at least `min_tokens` before anything else may end it.
 
-    Choice. `temperature` 0 takes the likeliest token, so that the filters and the seed have no effect then. Otherwise a
-    token is drawn from those that pass all filters: the `top_k` likeliest (0: all), those at least `min_p` times as
-    likely as the likeliest, and of what these leave the likeliest that together have `top_p` of the probability.
-    `repetition_penalty` makes tokens of prompt and output less likely (above 1) or more (below). With the same `seed`
-    (64 bits) a request draws the same tokens in any batch; None lets the engine pick one.
+    Choice. With `temperature` 0 the likeliest token is taken; filters and seed then have no effect. Otherwise a token
+    is drawn from those that pass all filters: first the `top_k` likeliest (0: all) and those at least `min_p` times as
+    likely as the likeliest, then the likeliest of these that together have `top_p` of their probability.
+    `repetition_penalty` makes tokens of prompt and output less likely (above 1) or more likely (below 1). With the same
+    `seed` (64 bits) a request draws the same tokens in any batch; None lets the engine pick a seed.
 
-    End. `stop` strings end the answer and are not part of its text; control tokens are no text, so name those by
-    `stop_tokens`. These end it beside the model's own end tokens, which `ignore_eos` switches off.
+    End. `stop` strings end the answer and are not part of its text. `stop_tokens` end it too; name control tokens here,
+    because they have no text. So do the model's own end tokens, unless `ignore_eos` is set.
 
-    `n` answers, at most 1,024, share one prompt; the first is the answer that n=1 gives with this seed.
+    Answers. `n` answers, at most 1,024, share one prompt; the first is the answer that n=1 gives with this seed.
 
-    `logprobs=k` gives each token's log-probability and those of the k likeliest (0: its own only), as the model has
-    them: before temperature, penalty and filters. `prompt_logprobs=k` gives the same of the prompt from position
-    `prompt_logprobs_start` on. Positions whose logits are wanted must be computed, so such a request reads less of the
-    cache: none of it with a hash chain (vLLM's rule), the first `prompt_logprobs_start` tokens with a radix cache
-    (SGLang's `logprob_start_len`). It publishes like any other.
+    Log-probabilities. `logprobs=k` gives each token's log-probability and those of the k likeliest (0: only its own),
+    as the model computes them: before temperature, penalty and filters. `prompt_logprobs=k` gives the same for the
+    prompt from position `prompt_logprobs_start` on. These positions must be computed, so such a request reads less from
+    the cache: nothing from a hash chain (vLLM's rule), the first `prompt_logprobs_start` tokens from a radix cache
+    (SGLang's `logprob_start_len`). It publishes like any other request.
     """
 
     max_tokens: int = 16
@@ -75,7 +75,7 @@ class SamplingParams:
         self._set("stop_tokens", _listed("stop_tokens", self.stop_tokens, "token ids"))
         for text in self.stop:
             if not require_text("each of stop", text):
-                raise InvalidArgument("each of stop must have at least one character: every text ends with ''")
+                raise InvalidArgument("each of stop must have at least one character, because every text ends with ''")
         for token in self.stop_tokens:
             require_int("each of stop_tokens", token, 0)
         self._refuse_contradictions()
@@ -97,10 +97,11 @@ class SamplingParams:
         return self.top_k > 0 or self.top_p < 1 or self.min_p > 0
 
     def with_seed(self, seed: int) -> "SamplingParams":
+        """A copy with this seed."""
         return replace(self, seed=seed)
 
     def of_sample(self, index: int) -> "SamplingParams":
-        """Those of the `index`-th of n answers: sample 0 has the seed itself, the others seeds made from it."""
+        """The parameters of the answer with this index: 0 has the seed itself, the others seeds derived from it."""
         if index == 0:
             return self
         digest = blake2b(f"{self.seed}/{index}".encode(), digest_size=8).digest()
@@ -108,7 +109,7 @@ class SamplingParams:
 
 
 def _number(value: Any) -> float:
-    """The value if it is a number, else NaN, which lies in no range. An integer too large for a float is infinite."""
+    """The value as a float: NaN, which lies in no range, if it is no number; infinity if it is too large."""
     try:
         return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""How fast the kernels are on this GPU, as fractions of what the same GPU reaches in the same run."""
+"""How fast the kernels are on this GPU, as fractions of the bandwidth and the FLOPs it reaches in the same run."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -21,8 +21,8 @@ KV_HEADS, GROUP, HEAD_DIM, BLOCK_SIZE = 8, 4, 128, 16
 DTYPE = torch.bfloat16
 DEVICE = "cuda"
 ROUNDS = 30
-COPIED = 1 << 30  # bytes: far more than caches hold
-FLUSHED = 1 << 30  # bytes written before each call: more than any cache holds, and time for the host to run ahead
+COPIED = 1 << 30  # bytes: far more than any cache holds
+FLUSHED = 1 << 30  # bytes written before each call: they flush every cache, and let the host run ahead meanwhile
 SIDE = 8192  # of the matrices whose product is timed
 STORED = 8192  # tokens
 DECODES = ((1, 32768), (8, 16384), (64, 4096), (256, 1024))  # sequences, context
@@ -31,7 +31,7 @@ PROMPTS = ((1, 8192, 0), (4, 2048, 0), (4, 512, 7680))  # sequences, rows, cache
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`fraction` is of the copy bandwidth where memory bounds the kernel, else of the matrix product's rate."""
+    """One measurement. `fraction` is of the copy bandwidth where memory bounds the kernel, else of matmul's FLOPs."""
 
     kernel: str
     shape: str
@@ -57,7 +57,7 @@ class KernelBench:
 
 
 def run(report: Progress = silent) -> KernelBench:
-    """Measure. Raises `BackendUnavailable` without a GPU: interpreted kernels have no speed worth knowing."""
+    """Measure. Raises `BackendUnavailable` without a GPU, because the speed of interpreted kernels means nothing."""
     if not torch.cuda.is_available():
         raise BackendUnavailable(
             "kernels bench needs a GPU, and torch sees none: `minicache kernels check` compiles the kernels without one"
@@ -83,7 +83,7 @@ def run(report: Progress = silent) -> KernelBench:
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """Median time of a call on the GPU, the cache of its memory flushed before each."""
+    """Median seconds of a call on the GPU, whose caches are flushed before each."""
     flush = torch.empty(FLUSHED, dtype=torch.int8, device=DEVICE)
     for _ in range(3):
         run()
@@ -91,7 +91,7 @@ def seconds(run: Callable[[], Any]) -> float:
     for _ in range(ROUNDS):
         flush.zero_()
         began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        # The host runs ahead while the GPU flushes, so that what is timed is the kernel and not its launch.
+        # The host runs ahead while the GPU flushes, so that the events time the kernel and not its launch.
         began.record()
         run()
         ended.record()
@@ -101,14 +101,14 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def copy_bandwidth() -> float:
-    """Bytes read and written in a second by a copy within the GPU's memory."""
+    """Bytes a second, read and written, of a copy within the GPU's memory."""
     source = torch.empty(COPIED, dtype=torch.int8, device=DEVICE)
     target = torch.empty_like(source)
     return 2 * COPIED / seconds(lambda: target.copy_(source))
 
 
 def matmul_rate() -> float:
-    """FLOPs in a second of torch's product of two large matrices."""
+    """FLOPs a second of torch's product of two large matrices."""
     a, b = (torch.randn(SIDE, SIDE, dtype=DTYPE, device=DEVICE) for _ in range(2))
     return 2 * SIDE**3 / seconds(lambda: a @ b)
 

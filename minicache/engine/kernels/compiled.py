@@ -1,6 +1,6 @@
-"""What a compiler makes of the kernels, for GPUs that need not be here.
+"""Compiles the kernels for GPUs that this machine need not have, and reads the resources that they use.
 
-Triton is imported where it is used, not here: a process of its own must first leave TRITON_INTERPRET behind.
+Triton is imported where it is used: the processes that compile must first remove TRITON_INTERPRET.
 """
 
 import os
@@ -29,7 +29,7 @@ POINTERS = {"float16": "*fp16", "bfloat16": "*bf16", "float32": "*fp32"}
 
 
 class Target(NamedTuple):
-    """A GPU to compile for, and the shared memory that a program may have there."""
+    """A GPU to compile for, and the most shared memory in bytes that a program may use on it."""
 
     backend: str
     arch: int | str
@@ -60,10 +60,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What became of it. `registers` of a thread (AMD: VGPRs and AGPRs); `shared` bytes of a program.
+    """A compiled program. `registers` of a thread (AMD: VGPRs and AGPRs); `shared` memory of a program in bytes.
 
-    `spilled` must be 0: bytes of local memory of a thread on NVIDIA, spilled VGPRs on AMD. Spilled SGPRs lie in VGPRs
-    and cost little. `matrix` names the matrix instructions.
+    `spilled` must be 0: bytes of local memory of a thread on NVIDIA, spilled VGPRs on AMD. `scalar_spills` are AMD's
+    SGPRs, which spill to VGPRs and cost little. `matrix` names the matrix instructions; `code` may be empty.
     """
 
     program: Program
@@ -105,12 +105,12 @@ def programs(
 
 
 def compile_all(wanted: list[Program], *, with_code: bool = False, report: Progress = silent) -> list[Compiled]:
-    """Compile in a process for each processor; results in the order of `wanted`. Needs triton, but no GPU."""
+    """Compile in as many processes as there are processors; results in the order of `wanted`. Needs triton, no GPU."""
     workers = min(len(os.sched_getaffinity(0)), len(wanted))
     found: dict[Program, Compiled] = {}
     with ProcessPoolExecutor(workers, get_context("spawn"), _prepare) as pool:
         try:
-            # Those that take longest first, so that no processor waits for the other at the end.
+            # The slowest to compile go first, so that no processor idles at the end.
             jobs = [pool.submit(compile_one, program, with_code) for program in sorted(wanted, key=_effort)]
             for job in as_completed(jobs):
                 found[job.result().program] = job.result()
@@ -122,7 +122,7 @@ def compile_all(wanted: list[Program], *, with_code: bool = False, report: Progr
 
 
 def _prepare() -> None:
-    """First thing in a process that compiles: interpreted kernels cannot be compiled."""
+    """Prepare a process that compiles: interpreted kernels cannot be compiled."""
     os.environ.pop("TRITON_INTERPRET", None)
 
 
@@ -138,7 +138,7 @@ def compile_one(program: Program, with_code: bool = False) -> Compiled:
 
     kernel, constants, options = _launch_of(program)
     types = {name: _type_of(name, constants, program.dtype) for name in kernel.arg_names}
-    # torch aligns memory to 16 bytes and more, and rows are multiples of 16 elements: the compiler loads 16 bytes each.
+    # torch aligns memory to 16 bytes at least, and rows are multiples of 16 elements: loads can take 16 bytes each.
     aligned = {name for name, type in types.items() if type[0] == "*"} | {"q_stride", "k_stride", "v_stride"}
     attributes = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(kernel.arg_names) if name in aligned}
     target = TARGETS[program.target]
@@ -197,7 +197,7 @@ def _of_cubin(cubin: bytes, ptx: str, shared: int) -> tuple[int, int, int, int, 
         usage = subprocess.check_output([tool, "--dump-resource-usage", file.name], text=True)
     found = re.search(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", usage)
     if not found:
-        raise RuntimeError(f"cuobjdump did not say what the kernel uses: {usage.strip()}")
+        raise RuntimeError(f"cuobjdump printed no resource usage of the kernel: {usage.strip()}")
     registers, stack, local = map(int, found.groups())
     matrix = re.findall(r"\b(mma\.sync|wgmma\.mma_async|tcgen05\.mma)(?:\.sync)?(?:\.aligned)?(\.m\d+n\d+k\d+)?", ptx)
     return registers, shared, stack + local, 0, tuple(sorted({kind + shape for kind, shape in matrix}))
@@ -209,7 +209,7 @@ def _of_amd_assembly(text: str, shared: int) -> tuple[int, int, int, int, tuple[
     def count(name: str) -> int:
         found = re.search(rf"\.{name}:\s+(\d+)", text)
         if not found:
-            raise RuntimeError(f"the assembly does not say its {name}")
+            raise RuntimeError(f"the assembly does not name its {name}")
         return int(found[1])
 
     matrix = tuple(sorted(set(re.findall(r"\bv_mfma_\w+", text))))

@@ -1,4 +1,4 @@
-"""What a kernel is compiled for, and the checks before it runs: a kernel itself trusts its arguments.
+"""The constants that a kernel is compiled for, and the checks before it runs: a kernel itself trusts its arguments.
 
 Shapes: T tokens, Hq query heads, Hkv key-value heads, D head size, N blocks, B block size.
 """
@@ -22,13 +22,13 @@ DTYPES = {
     torch.float32: tl.float32,
     torch.float64: tl.float64,
 }
-# Multiply-add in one rounding. The default of every backend, stated because results depend on it to the last bit.
+# Multiply-add in one rounding. Every backend's default, given explicitly because the last bit of results depends on it.
 FP_FUSION = True
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What the attention kernels are compiled for: each combination is one program in the GPU's memory."""
+    """The properties that the attention kernels are compiled for: each combination is a program of its own."""
 
     dtype: torch.dtype
     kv_heads: int
@@ -52,12 +52,12 @@ class Geometry:
 
     @property
     def scale(self) -> float:
-        """Scores are taken in base 2, in which hardware computes exponentials: log2(e) goes into their scale."""
+        """log2(e) / sqrt(D): scores are in base 2, in which hardware computes exponentials."""
         return self.head_dim**-0.5 * 1.4426950408889634
 
     @property
     def accumulator(self) -> Any:
-        """What is summed is summed in float32, and in float64 where that is the data's own type."""
+        """The type that products are summed in: float64 for float64 data, else float32."""
         return tl.float64 if self.dtype is torch.float64 else tl.float32
 
 
@@ -67,12 +67,15 @@ def is_interpreted(kernel: Any) -> bool:
 
 
 def operand(kernel: Any, dtype: torch.dtype) -> Any:
-    """In what type the kernel multiplies matrices: the data's own. The interpreter's product of bfloat16 is wrong."""
+    """The type in which the kernel multiplies matrices: the data's own.
+
+    Interpreted, bfloat16 is multiplied as float32, because the interpreter's product of bfloat16 is wrong.
+    """
     return tl.float32 if dtype is torch.bfloat16 and is_interpreted(kernel) else DTYPES[dtype]
 
 
 def require_runnable(kernel: Any, *tensors: Tensor) -> None:
-    """Raise `InvalidArgument` unless the tensors lie where the kernel runs, in a type that it computes with there."""
+    """Raise `InvalidArgument` unless the tensors lie on the kernel's device, in a type that it computes."""
     interpreted = is_interpreted(kernel)
     first = tensors[0]
     for tensor in tensors:
@@ -98,7 +101,7 @@ def require_cache(k_cache: Tensor, v_cache: Tensor) -> None:
             )
     if k_cache.shape != v_cache.shape or k_cache.dtype != v_cache.dtype:
         raise InvalidArgument(
-            f"k_cache and v_cache must be alike, not {tuple(k_cache.shape)} {k_cache.dtype} "
+            f"k_cache and v_cache must have one shape and type, not {tuple(k_cache.shape)} {k_cache.dtype} "
             f"and {tuple(v_cache.shape)} {v_cache.dtype}"
         )
     require_head_size(k_cache.shape[3])

@@ -9,7 +9,7 @@ Shapes: S sequences, M blocks of the longest table, P tiles.
 Aligned tiles begin at multiples of 5 of a sequence's positions, wherever the step's rows begin:
 
     positions of A      5 . . . . 10. . . . 15. . . . 20            A has rows for 8 … 19
-    aligned tiles       |  A, -3  |  A, 2   |  A, 7   |            queries before the first are not there
+    aligned tiles       |  A, -3  |  A, 2   |  A, 7   |            a negative first query: the step has no such rows
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from minicache.engine.attention import Batch
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the sequences of a batch lie. Made once a step, read by every layer's kernels."""
+    """Where the sequences of a batch lie. Made once a step, read by the kernels of every layer."""
 
     batch: Batch
     spans: Tensor  # (S, 3) int32: first row in the batch, number of rows, position of the first row
@@ -42,7 +42,7 @@ class Layout:
 
     @property
     def single_rows(self) -> bool:
-        """Whether every sequence has one row: nothing but decodes."""
+        """Whether every sequence has one row: only decodes."""
         return len(self.batch.positions) == len(self.batch.sequences)
 
     def require_single_rows(self) -> None:
@@ -52,7 +52,7 @@ class Layout:
     def tiles(self, num_queries: int, *, aligned: bool = False) -> Tensor:
         """`(P, 2)` int32: each sequence's rows in tiles of `num_queries`, as sequence and first query.
 
-        The tile with the longest context comes first: started last, it would keep the whole GPU waiting.
+        The tile with the longest context comes first: if it started last, the whole GPU would wait for it.
         """
         kind = num_queries, aligned
         if kind not in self._tiles:

@@ -1,4 +1,4 @@
-"""What the splits of a context found, made one: the second half of `paged_decode`.
+"""Combines the results of a context's splits: the second half of `paged_decode`.
 
 Shapes: S sequences, Hq query heads, D head size, K splits of a context.
 
@@ -6,8 +6,8 @@ The softmax over a whole context is a mean of the softmaxes over its parts, weig
 
     out = sum_i 2**(lse_i) partial_i / sum_i 2**(lse_i)      where 2**(lse_i) is the sum of split i's exponentials
 
-It reads S Hq K (D + 1) float32 and writes S Hq D: bounded by bandwidth, and small against what the splits have read, as
-a split is hundreds of keys. 3 FLOPs for each element read.
+It reads S Hq K (D + 1) float32 and writes S Hq D: bandwidth bounds it. That is little compared with the KV that the
+splits read, because a split has hundreds of keys. 3 FLOPs for each element read.
 """
 
 from typing import Any
@@ -23,7 +23,8 @@ THREADS = {"num_warps": 4, "num_stages": 1, "enable_fp_fusion": FP_FUSION}
 
 @triton.jit
 def keys_of_a_split(context, SPLITS: tl.constexpr, KEYS: tl.constexpr):
-    """Whole tiles of KEYS keys, so many that at most SPLITS splits hold the context: the last ones may be empty."""
+    """Keys of a split: the fewest whole tiles of KEYS keys with which SPLITS splits hold the context. The last splits
+    may be empty."""
     tiles = (context + KEYS - 1) // KEYS
     return (tiles + SPLITS - 1) // SPLITS * KEYS
 
@@ -45,7 +46,7 @@ def merge_splits_kernel(
     row = tl.load(spans + 3 * sequence).to(tl.int64)
     context = tl.load(spans + 3 * sequence + 2) + 1
 
-    # A short context needs fewer splits than there are. The others have written nothing: what lies there is not read.
+    # A short context needs fewer than SPLITS splits. The others wrote nothing, so their memory is not read.
     length = keys_of_a_split(context, SPLITS, KEYS)
     split = tl.arange(0, SPLITS)
     used = split * length < context
@@ -62,7 +63,7 @@ def merge_splits_kernel(
 
 
 def merge_splits(out: Tensor, partials: Tensor, lse: Tensor, spans: Tensor, geometry: Geometry, keys: int) -> None:
-    """Write to `out (T, Hq, D)` what `partials (S, Hq, K, D)` and `lse (S, Hq, K)` of `paged_decode` come to."""
+    """Write to `out (T, Hq, D)` the combination of `paged_decode`'s `partials (S, Hq, K, D)` and `lse (S, Hq, K)`."""
     num_sequences, heads, splits, _ = partials.shape
     constants = constants_of(geometry, splits, keys)
     merge_splits_kernel[num_sequences, heads](out, partials, lse, spans, **constants, **THREADS)

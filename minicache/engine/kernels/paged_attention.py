@@ -12,13 +12,13 @@ Shapes: T tokens of the batch, S sequences, Hq query heads, Hkv key-value heads,
 
 FLOPs of a sequence with n rows: 4 D Hq for each (query, key) pair, and there are n c - n (n - 1) / 2. Bytes: the rows
 of q and out once, 2 n Hq D elements; keys and values once for each tile of rows, 2 c Hkv D n / Q at most, most of them
-from the L2 cache. A prompt of 4,096 (n = c) does 2 n FLOPs for each element of q, k, v and out: the matrix
-units bound it. A decode (n = 1) does 2 G FLOPs for each element of KV: the memory's bandwidth bounds it, whatever R is.
+from the L2 cache. A prompt of 4,096 (n = c) does 2 n FLOPs for each element of q, k, v and out: the matrix units bound
+it. A decode (n = 1) does 2 G FLOPs for each element of KV: the memory's bandwidth bounds it, whatever R is.
 
 Exact mode (see `minicache.engine.exact`) runs this kernel alone, with tiles of queries that begin at multiples of Q of
-the sequence's positions. Where a row stands in its tile, the tiles of keys that it meets and their order then depend on
-its position only, and R, Q, C, the number of threads and of stages on the model only: those fix in which order a GPU
-sums. Tiles of keys that a row meets only because a later one of its tile needs them add exactly 0.
+the sequence's positions. A row's place in its tile, the tiles of keys that it meets and their order then depend only on
+its position, and R, Q, C, the number of threads and of stages only on the model: together they fix the order in which a
+GPU sums. Tiles of keys that a row meets only because a later row of its tile needs them add exactly 0.
 """
 
 import math
@@ -40,11 +40,11 @@ from minicache.engine.kernels.launch import (
 )
 from minicache.engine.kernels.layout import Layout
 
-PROMPT_ROWS = 64  # each key that is loaded meets 64 rows; and 64 is the least that Hopper's matrix unit takes
-DECODE_ROWS = SMALLEST_SIDE  # for batches without a chunk: a decode has only G rows to fill a tile with
+PROMPT_ROWS = 64  # each loaded key meets 64 rows, the fewest that Hopper's matrix unit takes
+DECODE_ROWS = SMALLEST_SIDE  # for batches of decodes alone: each has only G rows to fill a tile with
 
 
-# One program for every width of a table: triton would make others for widths of 1 and for multiples of 16.
+# One program for every width of a table: by default triton compiles others for a width of 1 and multiples of 16.
 @triton.jit(do_not_specialize=["table_stride"])
 def paged_attention_kernel(
     out,  # (T, Hq, D)
@@ -77,8 +77,8 @@ def paged_attention_kernel(
     num_rows = tl.load(spans + 3 * sequence + 1)
     start = tl.load(spans + 3 * sequence + 2)
 
-    # Row r is query r // GROUP in head r % GROUP. Rows that are left over compute the first or last query again and are
-    # not stored: so every row sees a key, and no maximum below is that of an empty set.
+    # Row r is query r // GROUP in head r % GROUP. Rows without a query compute the first or last query again and are
+    # not stored: so every row sees a key, and no maximum below is taken over an empty set.
     r = tl.arange(0, ROWS)
     wanted = first_query + r // GROUP
     owned = (r < QUERIES * GROUP) & (wanted >= 0) & (wanted < num_rows)
@@ -102,8 +102,8 @@ def paged_attention_kernel(
     for first_key in range(0, end, KEYS):
         key = first_key + tl.arange(0, KEYS)
 
-        # Beyond `end` lies what was never written: it may be NaN, and 0 * NaN is NaN, so it is replaced, not weighed
-        # with 0. The table may end there, too.
+        # Slots from `end` on were never written and may be NaN. 0 * NaN is NaN, so they are read as 0 instead of being
+        # given weight 0. The table may end there, too.
         written = key < end
         block = tl.load(tables + sequence * table_stride + key // BLOCK, mask=written, other=0).to(tl.int64)
         slot = block * BLOCK + key % BLOCK
@@ -116,7 +116,7 @@ def paged_attention_kernel(
         scores = tl.dot(queries, tl.trans(keys), input_precision="ieee", out_dtype=SUM) * SCALE  # (R, C)
         scores = tl.where(key[None, :] <= (start + query)[:, None], scores, float("-inf"))
 
-        # A higher peak shrinks all that was summed below the old one.
+        # A higher peak shrinks the sums so far, which are relative to the old one.
         new_peak = tl.maximum(peak, tl.max(scores, 1))
         shrink = tl.exp2(peak - new_peak)
         weights = tl.exp2(scores - new_peak[:, None])  # (R, C), at most 1
@@ -141,10 +141,10 @@ def paged_attention(
 ) -> Tensor:
     """Attend with `q (T, Hq, D)` over `k_cache` and `v_cache (N, B, Hkv, D)`; returns `(T, Hq, D)`.
 
-    See `minicache.engine.attention.Attention`. `tile_rows` fixes R, a power of two of at least 16 and G; without it,
-    R is what suits the batch. With `exact_tile` each row has the same bits however the batch is made up: R does not
-    depend on the batch, and no tile of queries reaches over a multiple of `exact_tile` positions. Raises
-    `InvalidArgument` if the tensors do not fit together.
+    See `minicache.engine.attention.Attention`. `tile_rows` fixes R, a power of two of at least 16 and G; None chooses R
+    for the batch. With `exact_tile` each row has the same bits in every batch: R does not depend on the batch, and no
+    tile of queries crosses a multiple of `exact_tile` positions. Raises `InvalidArgument` if the tensors do not fit
+    together.
     """
     geometry = Geometry.of(q, k_cache, v_cache)
     require_layout(q, k_cache, layout)
@@ -174,20 +174,20 @@ def paged_attention(
 def rows_of(geometry: Geometry, *, decode: bool) -> int:
     """R: rows of a tile, at least one query of the whole group.
 
-    NVIDIA's matrix units do not take float32 as it is: threads multiply it, and their registers hold only small tiles.
+    NVIDIA's matrix units do not multiply full float32: threads multiply it, and their registers hold only small tiles.
     """
     few = decode or geometry.dtype.itemsize > 2
     return max(DECODE_ROWS if few else PROMPT_ROWS, triton.next_power_of_2(geometry.group))
 
 
 def queries_of(geometry: Geometry, rows: int, exact_tile: int | None) -> int:
-    """Q: as many as R rows hold; in exact mode the largest power of two of them that divides a tile of positions."""
+    """Q: as many as R rows hold; in exact mode the largest power of two among these that divides `exact_tile`."""
     most = rows // geometry.group
     return math.gcd(exact_tile, 1 << (most.bit_length() - 1)) if exact_tile else most
 
 
 def keys_of(geometry: Geometry) -> int:
-    """C: keys of a tile, as many as leave keys and values of 2 tiles 64 KiB of shared memory."""
+    """C: the keys of a tile, as many as fit if keys and values of 2 tiles have 64 KiB of shared memory."""
     row = 2 * geometry.padded_head * geometry.dtype.itemsize  # bytes of a key and a value
     return max(SMALLEST_SIDE, min(64, (1 << 15) // row))
 

@@ -4,11 +4,11 @@ Shapes: T tokens of the batch (one of each sequence), S sequences, Hq query head
         D head size, N blocks, B block size, M blocks of a table, C keys of a tile, K splits of a context.
 
     context of 300, C = 16, K = 4:   | split 0: 80 keys | split 1: 80 keys | split 2: 80 keys | split 3: 60 keys |
-                                     each a program for each key-value head; `merge_splits` makes their results one
+                                     one program for each split and key-value head; `merge_splits` combines them
 
-`paged_attention` gives a decode one program for each key-value head. Two sequences with 8 heads are then 16 programs,
-on a GPU that runs hundreds at once and needs most of them to reach its memory's bandwidth. Split, each context is read
-by K of them.
+`paged_attention` runs one program for each decode and key-value head. Two sequences with 8 heads are then 16 programs,
+on a GPU that runs hundreds at once and needs most of them to reach its memory's bandwidth. Here K programs share the
+reading of each context.
 
 Bytes of a sequence: its KV once, 2 c Hkv D elements; its partial results, written and read, 2 Hq K (D + 1) float32.
 FLOPs: 4 c Hq D, which is 2 G for each element of KV read: bandwidth bounds it.
@@ -33,8 +33,8 @@ from minicache.engine.kernels.launch import (
 from minicache.engine.kernels.layout import Layout
 from minicache.engine.kernels.merge_splits import keys_of_a_split, merge_splits
 
-PROGRAMS_PER_PROCESSOR = 4  # enough loads in flight on a processor of the GPU to hide how long each takes
-SHORTEST_SPLIT = 256  # keys: less work than this is not worth a program's start and a partial result
+PROGRAMS_PER_PROCESSOR = 4  # enough loads in flight on each processor of the GPU to hide their latency
+SHORTEST_SPLIT = 256  # keys: a program with fewer costs more to start and to merge than it saves
 MOST_SPLITS = 32  # `merge_splits` holds the partial results of all splits in registers
 # Three stages: two tiles are on their way from memory while a third is used.
 THREADS = {"num_warps": 4, "num_stages": 3, "enable_fp_fusion": FP_FUSION}
@@ -71,7 +71,7 @@ def paged_decode_kernel(
     length = keys_of_a_split(context, SPLITS, KEYS)
     begin = split * length
     end = tl.minimum(begin + length, context)
-    if begin >= context:  # a short context needs fewer splits; `merge_splits` does not read what this one would write
+    if begin >= context:  # a short context needs fewer splits, and `merge_splits` does not read the others' results
         return
 
     # The query is loaded once. Rows beyond the group repeat its last head and are not stored.
@@ -107,7 +107,7 @@ def paged_decode_kernel(
         mixed = tl.dot(weights.to(OPERAND), values, acc=mixed, input_precision="ieee", out_dtype=SUM)  # (ROWS, D)
         peak = new_peak
 
-    # The attention of these keys alone, and how much they weigh: log2 of the sum of their exponentials.
+    # The attention to these keys alone, and their weight: log2 of the sum of their exponentials.
     stored = r < GROUP
     at = (sequence * (KV_HEADS * GROUP) + head).to(tl.int64) * SPLITS + split
     tl.store(lse + at, peak + tl.log2(total), mask=stored)
@@ -120,7 +120,7 @@ def paged_decode(
 ) -> Tensor:
     """Attend with `q (T, Hq, D)`, one row of each sequence, over `k_cache` and `v_cache (N, B, Hkv, D)`.
 
-    Returns `(T, Hq, D)`. `num_splits` is a power of two, at most 32; without it, what suits the GPU. Raises
+    Returns `(T, Hq, D)`. `num_splits` is a power of two, at most 32; None chooses it for the GPU. Raises
     `InvalidArgument` if the tensors do not fit together or a sequence has several rows.
     """
     geometry = Geometry.of(q, k_cache, v_cache)
@@ -154,7 +154,7 @@ def paged_decode(
 
 
 def splits_of(geometry: Geometry, layout: Layout, num_processors: int) -> int:
-    """K: so many that the GPU is full, if the contexts are long enough for that."""
+    """K: enough splits to fill the GPU, if the contexts are long enough."""
     programs = len(layout.batch.sequences) * geometry.kv_heads
     wanted = -(-PROGRAMS_PER_PROCESSOR * num_processors // programs)
     worthwhile = max(1, layout.longest_context // SHORTEST_SPLIT)
@@ -162,12 +162,12 @@ def splits_of(geometry: Geometry, layout: Layout, num_processors: int) -> int:
 
 
 def processors(device: torch.device) -> int:
-    """How many processors the GPU has; 1 for a CPU, which interprets one program after the other."""
+    """The number of the GPU's processors; 1 on a CPU, which interprets one program at a time."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def keys_of(geometry: Geometry) -> int:
-    """C: keys of a tile, as many as make a tile of keys 16 KiB; half of it for float32, which threads multiply."""
+    """C: the keys of a tile of 16 KiB; of 8 KiB in float32, which threads multiply, not matrix units."""
     size = 1 << (14 if geometry.dtype.itemsize == 2 else 13)
     return max(SMALLEST_SIDE, min(64, size // (geometry.padded_head * geometry.dtype.itemsize)))
 

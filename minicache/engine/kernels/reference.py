@@ -1,4 +1,4 @@
-"""Each kernel as its definition: one token, one head, one key at a time. Slow and obvious: the oracle of tests.
+"""Each kernel as its definition: one token, one head, one key at a time. Slow and obvious; tests compare against it.
 
 Shapes: T tokens, S sequences, Hq query heads, Hkv key-value heads, D head size, N blocks, B block size, c context,
         K splits of a context.
@@ -53,13 +53,13 @@ def attend_one(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 
 def decode_split(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """What one split finds: attention to its own keys, and log2 of the sum of their exponentials."""
+    """The result of one split: attention to its own keys, and log2 of the sum of their exponentials."""
     scores = keys.double() @ query.double() / query.numel() ** 0.5  # (keys of the split,)
     return attend_one(query, keys, values), torch.logsumexp(scores, 0) / math.log(2)
 
 
 def merge_splits(partials: Tensor, lse: Tensor) -> Tensor:
-    """Attention to all keys, of `partials (K, D)` and `lse (K,)` of the splits: `(D,)`."""
+    """Attention to all keys `(D,)` from the splits' `partials (K, D)` and `lse (K,)`."""
     weights = torch.exp2(lse.double() - lse.double().max())
     return (weights / weights.sum()) @ partials.double()
 

@@ -1,8 +1,8 @@
-"""New keys and values into the paged cache: a scatter of rows.
+"""Writes new keys and values to the paged cache: a scatter of rows.
 
 Shapes: T tokens, Hkv key-value heads, D head size, N blocks, B block size. A slot is block * B + offset.
 
-It computes nothing. It reads and writes 2 T Hkv D elements, and reads T slots: 4 T Hkv D element sizes in all, so the
+It computes nothing: it reads and writes 2 T Hkv D elements, 4 T Hkv D element sizes in all, and reads T slots, so the
 memory's bandwidth bounds it. With 8 heads of 128 in bfloat16 that is 8 KiB a token; 4,096 tokens are 32 MiB, 10 µs at
 3.35 TB/s.
 """
@@ -32,11 +32,11 @@ def store_kv_kernel(
     ROW: tl.constexpr,  # Hkv * D
     PADDED_ROW: tl.constexpr,  # the next power of two
 ):
-    # A program owns one token: all its heads, which lie side by side here and there.
+    # A program owns one token: all its heads, which are contiguous both in k and v and in the caches.
     token = tl.program_id(0).to(tl.int64)
     slot = tl.load(slots + token).to(tl.int64)  # a pool may have more than 2**31 elements
 
-    # Ranges are powers of two. What is beyond the row is the next token's, so it is neither read nor written.
+    # Ranges are powers of two. Elements after the row belong to the next token, so they are neither read nor written.
     element = tl.arange(0, PADDED_ROW)
     inside = element < ROW
     key = tl.load(k + token * k_stride + element, mask=inside)
@@ -48,10 +48,10 @@ def store_kv_kernel(
 
 
 def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
-    """Store `k` and `v (T, Hkv, D)` at `slots (T,)` of the caches `(N, B, Hkv, D)`; slots are of the pool and differ.
+    """Store `k` and `v (T, Hkv, D)` at `slots (T,)` of the caches `(N, B, Hkv, D)`.
 
-    Raises `InvalidArgument` if the tensors do not fit together. What the slots say is not checked: on a GPU that
-    would wait for it.
+    Raises `InvalidArgument` if the tensors do not fit together. The values of the slots are not checked, because that
+    would wait for the GPU: they must differ and lie in the pool.
     """
     require_cache(k_cache, v_cache)
     shape = (len(slots), *k_cache.shape[2:])

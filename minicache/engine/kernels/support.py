@@ -1,4 +1,4 @@
-"""Whether the Triton kernels can run here. Imports neither triton, which is not everywhere, nor torch."""
+"""Whether the Triton kernels can run on this machine. Imports neither triton, which may be missing, nor torch."""
 
 import os
 import platform
@@ -12,14 +12,14 @@ from minicache.engine.errors import BackendUnavailable
 if TYPE_CHECKING:
     import torch
 
-OLDEST = (3, 5)  # what torch 2.9, the oldest that minicache takes, comes with
+OLDEST = (3, 5)  # the version that comes with torch 2.9, the oldest supported
 NEWEST = (3, 9)
-LONGEST_HEAD = 256  # longer ones do not fit a GPU's registers: queries, a tile of keys, one of values, the accumulator
+LONGEST_HEAD = 256  # of longer heads, the queries, keys, values and the accumulator do not fit a GPU's registers
 OTHERWISE = "use attention='torch'"
 
 
 def require_triton(device: "torch.device", dtype: "torch.dtype", head_dim: int) -> None:
-    """Raise `BackendUnavailable`, with what to do, unless the kernels can run on such tensors here."""
+    """Raise `BackendUnavailable`, with the remedy, unless the kernels can run on such tensors on this machine."""
     require_tested_version()
     if not interpreting():
         if device.type != "cuda":
@@ -34,7 +34,7 @@ def require_triton(device: "torch.device", dtype: "torch.dtype", head_dim: int) 
 
 
 def require_tested_version() -> None:
-    """Raise `BackendUnavailable` unless a version of triton is installed that the kernels are tested with."""
+    """Raise `BackendUnavailable` unless the installed triton is one that the kernels are tested with."""
     tested = f"{'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
     try:
         installed = version("triton")

@@ -36,7 +36,7 @@ PER_LAYER = {
     "ffn_down": "mlp.down_proj",
 }
 
-CONTROL, USER_DEFINED = 3, 4  # GGUF token types that text is never merged across
+CONTROL, USER_DEFINED = 3, 4  # GGUF token types that are never merged with text
 
 # How text is cut into words before pairs are merged, by GGUF's name for it.
 QWEN2_WORDS = (
@@ -54,7 +54,7 @@ class GGUFFile:
         self._dequantize = gguf.quants.dequantize
         try:
             self._reader = gguf.GGUFReader(path)
-        except Exception as error:  # the reader raises whatever it stumbles over: ValueError, IndexError, …
+        except Exception as error:  # the reader has no error of its own: it raises ValueError, IndexError, …
             raise BrokenModel(f"{path} is truncated or not a GGUF file ({error}); fetch it again") from None
         self.architecture = self.field("general.architecture")
         if self.architecture not in ARCHITECTURES:
@@ -73,7 +73,7 @@ class GGUFFile:
 
     @property
     def hf_config(self) -> dict[str, Any]:
-        """What config.json would hold."""
+        """The content of config.json."""
         heads = self.size("attention.head_count")
         hidden = self.size("embedding_length")
         names = {tensor.name for tensor in self._reader.tensors}
@@ -131,7 +131,7 @@ def unpermuted(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
 
 
 def _short(value: float) -> float:
-    """A float32 as the shortest decimal that means it: 1e-05, not 9.999999747378752e-06."""
+    """A float32 as its shortest decimal: 1e-05, not 9.999999747378752e-06."""
     return float(str(np.float32(value)))
 
 
@@ -191,7 +191,7 @@ def byte_level(use_regex: bool) -> pre_tokenizers.ByteLevel:
 
 
 def tokenizer_config(source: GGUFFile) -> dict[str, Any]:
-    """What tokenizer_config.json would hold: special tokens by role, and the chat template."""
+    """The content of tokenizer_config.json: special tokens by role, and the chat template."""
     tokens = source.field("tokenizer.ggml.tokens")
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     config["model_max_length"] = source.size("context_length")

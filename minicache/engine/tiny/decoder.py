@@ -35,7 +35,7 @@ class Attention(nn.Module):
         return self.o_proj(out.transpose(1, 2).flatten(2))
 
     def _for_each_query(self, x: Tensor) -> Tensor:
-        """(B, Hkv, T, D) to (B, Hq, T, D): each head as often as there are queries that share it."""
+        """(B, Hkv, T, D) to (B, Hq, T, D): repeats each key-value head for the query heads that share it."""
         return x[:, :, None].expand(-1, -1, self.heads // self.kv_heads, -1, -1).flatten(1, 2)
 
 
@@ -78,12 +78,12 @@ class Decoder(nn.Module):
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
         for name, parameter in self.named_parameters():
-            if parameter.ndim == 2:  # what is added to the residual stream starts smaller: there are 2 such a layer
+            if parameter.ndim == 2:  # the 2 matrices a layer whose result is added to the residual stream start smaller
                 into_residual = name.endswith(("o_proj.weight", "down_proj.weight"))
                 nn.init.normal_(parameter, std=0.02 / (2 * config.num_layers) ** 0.5 if into_residual else 0.02)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits (B, T, V) of what follows each token of (B, T)."""
+        """Logits (B, T, V) of the token after each of `tokens` (B, T)."""
         length = tokens.shape[1]
         x = self.embed_tokens(tokens)
         for layer in self.layers:
@@ -92,6 +92,6 @@ class Decoder(nn.Module):
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding: the halves of each head, (..., T, D), turned by an angle that grows with the position."""
+    """Rotary embedding: turns the halves of each head of `x` (…, T, D) by an angle proportional to the position."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-second, first), dim=-1) * sin

@@ -38,7 +38,7 @@ CONFIG: dict[str, Any] = {
 
 
 def write_folder(folder: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write `weights` (Hugging Face names) and what belongs to them into `folder`; the same bytes each time."""
+    """Write `weights` (Hugging Face names), config and tokenizer into `folder`; the same bytes each time."""
     folder.mkdir(parents=True, exist_ok=True)
     halves = {name: tensor.detach().to(torch.float16).contiguous() for name, tensor in weights.items()}
     save_file(halves, folder / "model.safetensors", metadata={"format": "pt"})
@@ -65,7 +65,7 @@ def write_tiny(folder: Path) -> None:
 
 
 def byte_tokenizer() -> Tokenizer:
-    """`ByteTokenizer` as a tokenizer.json: byte-level BPE that has nothing to merge, so that any tool can read it."""
+    """`ByteTokenizer` as a tokenizer.json that any tool can read: byte-level BPE without merges."""
     vocabulary = {letter: byte for byte, letter in enumerate(byte_letters())}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -76,7 +76,7 @@ def byte_tokenizer() -> Tokenizer:
 
 
 def byte_letters() -> list[str]:
-    """The printable letter that byte-level BPE writes for each byte: itself if it prints, else one from 256 on."""
+    """The letter that byte-level BPE writes for each byte: the byte's own if printable, else one from U+0100 on."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     spare = iter(range(256, 512))
     return [chr(byte if byte in printable else next(spare)) for byte in range(256)]

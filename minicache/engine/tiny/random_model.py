@@ -1,4 +1,4 @@
-"""Weights drawn at random: for tests, which need every family and shape, and nothing that makes sense."""
+"""Random weights, for tests, which need models of every family and shape but no sensible answers."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from minicache.engine.model_config import ModelConfig
 
 
 def random_weights(config: ModelConfig, seed: int, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
-    """Weights of a random model under Hugging Face names; projections keep the size of what passes through them."""
+    """Weights of a random model under Hugging Face names; each projection keeps the magnitude of its input."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int, scale: float) -> Tensor:

@@ -1,7 +1,7 @@
 """Train `tiny` and write its folder: `python -m minicache.engine.tiny.train`.
 
 Every step draws new rows from the corpus: mostly short ones, some as long as the context, so that every position is
-trained. The last line printed is the bits per byte of held-out text, with the weights as they are stored.
+trained. The last lines printed are the bits per byte of held-out text, with the weights as they are stored.
 """
 
 import argparse
@@ -26,22 +26,22 @@ from minicache.text.tokenizer import ByteTokenizer
 SHAPES = ((256, 6, 0.55), (512, 3, 0.28), (1024, 2, 0.09), (2048, 1, 0.05), (4096, 1, 0.03))  # length, rows, share
 CHECKPOINT_EVERY = 100
 ANSWER = torch.tensor(ByteTokenizer().encode("<|im_start|>assistant\n"))
-OPENING = 24  # bytes at the beginning of an answer that decide what it is about
+OPENING = 24  # bytes at the beginning of an answer, which decide its topic
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One part of the training, with a schedule of its own. It starts from the weights that the one before stored."""
+    """One part of the training, with its own schedule. It starts from the weights that the previous phase stored."""
 
     name: str
     steps: int
     rate: float  # the highest learning rate
     dropout: float
     prose_share: float  # of the documents
-    opening_weight: float  # of the loss of each of an answer's first bytes; that of other bytes is 1
+    opening_weight: float  # of the loss of each of an answer's first bytes; other bytes have weight 1
 
 
-# Which answer fits a question is a small part of the bits of a text: after the first phase it is not learned yet.
+# The match of question and answer is a small part of a text's bits: the first phase alone does not learn it.
 PHASES = (Phase("text", 1500, 6e-3, 0.1, 0.42, 1.0), Phase("chat", 800, 4e-3, 0.0, 0.35, 4.0))
 
 
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=TINY_FOLDER)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    # Probabilities and gradients become so small that a CPU computes them many times slower than other numbers.
+    # Probabilities and gradients become denormal numbers, which a CPU computes many times slower than others.
     torch.set_flush_denormal(True)
     for index, phase in enumerate(PHASES):
         if options.phase in (None, phase.name):
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def train(model: Decoder, phase: Phase, seed: int, out: Path) -> None:
-    """Train in place and write checkpoints, the last one after the last step, into `out`."""
+    """Train `model` in place; write checkpoints into `out`, the last one after the last step."""
     sampler = Sampler(seed, phase.prose_share)
     optimizers = make_optimizers(model, phase.rate)
     started, seen, average = time.perf_counter(), 0, 0.0
@@ -97,7 +97,7 @@ def train(model: Decoder, phase: Phase, seed: int, out: Path) -> None:
 def make_optimizers(model: Decoder, rate: float) -> list[torch.optim.Optimizer]:
     """Muon for the matrices between embedding and output, AdamW for the embedding and the norms.
 
-    With so little text and time, what counts is how much is learned from a step: here Muon learns more than AdamW.
+    With little text and time, the learning per step counts: here Muon learns more from a step than AdamW.
     """
     matrices = [p for p in model.layers.parameters() if p.ndim == 2]
     others = [model.embed_tokens.weight, *(p for p in model.parameters() if p.ndim == 1)]
@@ -112,7 +112,7 @@ def new_decoder(dropout: float = 0.0) -> Decoder:
 
 
 def load_decoder(folder: Path, dropout: float = 0.0) -> Decoder:
-    """The decoder with the weights that are stored in `folder`, in float32."""
+    """The decoder with the weights stored in `folder`, in float32."""
     model = new_decoder(dropout)
     stored = load_file(folder / "model.safetensors")
     model.load_state_dict({name.removeprefix("model."): tensor.float() for name, tensor in stored.items()})
@@ -120,7 +120,7 @@ def load_decoder(folder: Path, dropout: float = 0.0) -> Decoder:
 
 
 def schedule(step: int, steps: int) -> float:
-    """The learning rate's part of its highest value: up in a line, then down to nothing in half a cosine."""
+    """The fraction of the highest learning rate at a step: linear warm-up, then half a cosine down to 0."""
     warm_up = min(100, steps // 10 + 1)
     if step < warm_up:
         return step / warm_up
@@ -128,7 +128,7 @@ def schedule(step: int, steps: int) -> float:
 
 
 def next_token_loss(model: nn.Module, tokens: Tensor, opening_weight: float = 1.0) -> Tensor:
-    """Mean cross-entropy in nats of each token of (B, T) but the first, openings of answers weighted."""
+    """Weighted mean cross-entropy in nats of the tokens (B, T) except the first; `opening_weight` is for openings."""
     losses = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
     weights = torch.where(opens_answer(tokens)[:, 1:], opening_weight, 1.0).flatten()
     return (losses * weights).sum() / weights.sum()
@@ -147,7 +147,7 @@ def opens_answer(tokens: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def bits_per_byte(model: nn.Module) -> dict[str, float]:
-    """Of held-out text, document by document; the bits of control tokens count, for what ends must be known too."""
+    """Bits per byte of held-out text, by kind. Control tokens count as bits: a model must predict the end, too."""
     model.eval()
     return {kind: round(_bits(model, documents), 4) for kind, documents in held_out().items()}
 
