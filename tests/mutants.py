@@ -92,6 +92,22 @@ MUTANTS = [
         ("tests/engine/test_sampler.py",),
     ),
     Mutant(
+        "causal mask off by one, torch",
+        "torch's attention equals the reference",
+        ENGINE + "attention.py",
+        "positions > positions[sequence.start :, None]",
+        "positions > positions[sequence.start :, None] + 1",
+        ATTENTION,
+    ),
+    Mutant(
+        "values of another block, torch",
+        "torch's attention equals the reference",
+        ENGINE + "attention.py",
+        "v[sequence.block_table].flatten(0, 1)[: sequence.context]",
+        "v[sequence.block_table.roll(1)].flatten(0, 1)[: sequence.context]",
+        ATTENTION,
+    ),
+    Mutant(
         "last block unmasked",
         "the attention of a CPU equals the reference",
         ENGINE + "fast_cpu/attention.py",

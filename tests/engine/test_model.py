@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from minicache.engine.backends import make_backend
 from minicache.engine.fast_cpu import products
 from minicache.engine.fast_cpu.products import FEW_ROWS, OneDnnLinear, SlicedRows, linear_for
 from minicache.engine.layers import Linear, Rotary, rotate
@@ -31,9 +32,13 @@ def test_logits_equal_transformers(family: str, dtype: torch.dtype, tmp_path: Pa
     oracle = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
     with torch.no_grad():
         expected = oracle(torch.tensor([TOKENS])).logits[0]
-    found = run_chunks(load_model(folder, dtype), TOKENS, [len(TOKENS)])
     assert expected.std() > 0.1, "logits this flat would hide an error"
-    torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE[dtype])
+    for name in ("torch", "fast_cpu"):
+        backend = make_backend(name, dtype=dtype)
+        model = load_model(folder, dtype, linear=backend.linear)
+        model.rows = backend.rows(model)
+        found = run_chunks(model, TOKENS, [len(TOKENS)], backend=name)
+        torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("factor", [1.0, -0.5], ids=["a copy", "another matrix"])
@@ -67,8 +72,13 @@ def test_smollm2_logits_equal_transformers(transformers) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
-@given(data=st.data(), family=st.sampled_from(sorted(FAMILIES)), block_size=st.sampled_from([1, 4, 16]))
-def test_chunks_do_not_change_logits(data: st.DataObject, family: str, block_size: int) -> None:
+@given(
+    data=st.data(),
+    family=st.sampled_from(sorted(FAMILIES)),
+    block_size=st.sampled_from([1, 4, 16]),
+    backend=st.sampled_from(["torch", "fast_cpu"]),
+)
+def test_chunks_do_not_change_logits(data: st.DataObject, family: str, block_size: int, backend: str) -> None:
     tokens = TOKENS[: data.draw(st.integers(2, 40))]
     chunks, left = [], len(tokens)
     while left:
@@ -76,7 +86,7 @@ def test_chunks_do_not_change_logits(data: st.DataObject, family: str, block_siz
         left -= chunks[-1]
     model = small_model(family)
     whole = run_chunks(model, tokens, [len(tokens)], block_size)
-    torch.testing.assert_close(run_chunks(model, tokens, chunks, block_size), whole, rtol=0, atol=1e-9)
+    torch.testing.assert_close(run_chunks(model, tokens, chunks, block_size, backend), whole, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 8, 16, 17])
