@@ -4,7 +4,7 @@ Start with `request.py`, then `prefix_cache.py`, `block_pool.py` and `block_hash
 cache and `radix_cache.py` SGLang's; `scheduler.py` drives either of them.
 """
 
-from minicache.core.events import EventStream
+from minicache.core.event_stream import EventStream
 from minicache.core.hash_chain_cache import HashChainCache
 from minicache.core.paged_cache import NoCache
 from minicache.core.prefix_cache import CacheSnapshot, Match, PrefixCache

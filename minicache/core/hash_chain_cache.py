@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 from minicache.core.block_hash import BlockHash, CborHash, hash_chain, sha256_cbor
 from minicache.core.block_pool import BlockPool
 from minicache.core.errors import CorruptState, InvalidArgument, require_int
-from minicache.core.events import BlocksEvicted, BlocksPublished, BlocksUnpublished, EventStream, PrefixMatched
+from minicache.core.event_stream import EventStream
+from minicache.core.events import BlocksEvicted, BlocksPublished, BlocksUnpublished, PrefixMatched
 from minicache.core.paged_cache import Holder, PagedCache
 from minicache.core.prefix_cache import CacheSnapshot, Match
 from minicache.core.request import Request

@@ -13,12 +13,12 @@ from itertools import count
 
 from minicache.core.block_pool import NULL_BLOCK, BlockPool
 from minicache.core.errors import CorruptState, InvalidArgument, StaleMatch, UnknownRequest, require_int
+from minicache.core.event_stream import EventStream
 from minicache.core.events import (
     BlocksAdopted,
     BlocksAllocated,
     BlocksReleased,
     CacheReset,
-    EventStream,
 )
 from minicache.core.prefix_cache import CacheSnapshot, Match, MatchEnd
 from minicache.core.request import Request

@@ -7,7 +7,8 @@
 `step_plan.py` moves requests from waiting to running and preempts; `scheduler.py` does the rest.
 """
 
-from minicache.core.events import EventStream, RequestPreempted
+from minicache.core.event_stream import EventStream
+from minicache.core.events import RequestPreempted
 from minicache.core.prefix_cache import PrefixCache
 from minicache.core.queue_policy import policy_named
 from minicache.core.request import Request, RequestStatus

@@ -13,11 +13,11 @@ the rewrite the request would read freed blocks, a fault that mini-sglang has ha
 
 from minicache.core.block_pool import BlockPool
 from minicache.core.errors import CorruptState, InvalidArgument, require_int
+from minicache.core.event_stream import EventStream
 from minicache.core.events import (
     BlocksPublished,
     BlockTableRewritten,
     DuplicatesFreed,
-    EventStream,
     LockMoved,
     NodesEvicted,
     NodeSplit,

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from minicache.core.errors import InvalidArgument, RequestTooLong, UnknownRequest
+from minicache.core.event_stream import EventStream
 from minicache.core.events import (
-    EventStream,
     RequestAborted,
     RequestArrived,
     RequestFinished,

@@ -13,7 +13,8 @@ from itertools import count
 
 from minicache.core import EventStream, HashChainCache, PrefixCache, RadixCache, Request, Scheduler
 from minicache.core.errors import InvalidArgument, RequestTooLong
-from minicache.core.events import PoolReplaced, Sink
+from minicache.core.event_stream import Sink
+from minicache.core.events import PoolReplaced
 from minicache.core.step_plan import StepPlan
 from minicache.sim import prompt
 from minicache.sim.cost_model import CostModel

@@ -3,7 +3,8 @@
 import pytest
 
 from minicache.core import HashChainCache, PrefixCache, RadixCache, Request, Scheduler, SchedulerConfig, StepPlan
-from minicache.core.events import Event, EventStream, RequestAdmitted
+from minicache.core.event_stream import EventStream
+from minicache.core.events import Event, RequestAdmitted
 from tests.core.test_hit_rates_of_a_run import run_step, serve
 
 
