@@ -1,7 +1,7 @@
 """Which vectors of the specification hold here, which do not, and why.
 
 The specification's rows are numbered V (vLLM), S, C, L, P, M (SGLang), N (two small engines) and H (hashes); `V1.2`
-goes on from `V1`. A row's reason stands under its own id or under that of the row it goes on from.
+continues `V1`. The reason for a row is under its own id, or under the id of the row that it continues.
 """
 
 import importlib
@@ -13,16 +13,16 @@ from tests.vectors.registry import HELD, ROOT
 SCOPE = "V1-V16 V20-V32 V40-V46 V48 V50 S1-S25 S28 C1-C5 L1 P1 P2 P5 P6 H1-H12 H16 H17"
 
 SLIDING_WINDOW = "sliding-window attention: every layer here attends to everything"
-HYBRID = "layers of several kinds side by side: there is one kind of layer here"
+HYBRID = "layers of several kinds in one model: every layer here is of the same kind"
 ADMISSION = "SGLang's admission arithmetic beyond the reserve for outputs; priorities do not preempt on arrival here"
 LATER = "comes with the feed of KV events"
-OTHER_ENGINE = "about another engine than the two that are reproduced here"
+OTHER_ENGINE = "about an engine that is not reproduced here"
 
 OUT: dict[str, str] = {
-    "V17": "images: no model here takes any; their keys in the block hash are H7 and H12",
+    "V17": "images: no model here accepts them; their keys in the block hash are H7 and H12",
     "V18": LATER,
     "V19": LATER,
-    "V24": "`evict` takes a number of blocks here, in eviction order, and no ids",
+    "V24": "`evict` here takes a number of blocks in eviction order, not block ids",
     **dict.fromkeys(("V33", "V34", "V35", "V36"), SLIDING_WINDOW),
     "V37": HYBRID,
     "V38": HYBRID,
@@ -33,16 +33,16 @@ OUT: dict[str, str] = {
     "V52": SLIDING_WINDOW,
     "S26": LATER,
     "S27": LATER,
-    "P3": "a policy pass here is a lookup, with its cap of one token; there is no match without the cap",
+    "P3": "a policy here uses lookups, which leave the last token out; a match without this limit does not exist",
     "P4": "queue policy dfs-weight",
     "P7": ADMISSION,
     "P8": ADMISSION,
     "P9": ADMISSION,
-    "M1": "a law about whole conversations, which needs a model: for the tests of the engine",
-    "M2": "a stress test of a running server: random histories are for property tests",
+    "M1": "a law about whole conversations, which needs a model: the tests of the engine have it",
+    "M2": "a stress test of a running server: property tests run random histories",
     "N1": OTHER_ENGINE,
     "N2": OTHER_ENGINE,
-    "N3": "a bug of another engine; what it gets wrong is C1",
+    "N3": "a bug of a third engine, which breaks C1",
     "H13": "prompts given as embeddings",
     "H14": HYBRID,
     "H15": "the 64-bit form of a hash, which only KV events use",
@@ -52,11 +52,11 @@ OUT: dict[str, str] = {
 
 PARTLY: dict[str, str] = {
     "V9": "Its events come with the feed of KV events.",
-    "V15": "Adapters have no integer id here: in vLLM it is not part of the key either.",
-    "V23": "Deviation: what a request published and never computed is unpublished when it is released.",
+    "V15": "Adapters have no integer id here; in vLLM it is not part of the key either.",
+    "V23": "Deviation: blocks that a request published and did not compute are unpublished when it is released.",
     "V48": "Its second half is about sliding windows.",
     "H16": "The variants that hash pickled bytes are out.",
-    "S7": "There is nothing to compare, so the test uses a match across namespaces.",
+    "S7": "Nothing here compares keys, so the test uses a match across namespaces.",
 }
 
 

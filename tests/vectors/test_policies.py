@@ -43,7 +43,7 @@ def test_policy_names(check: Check) -> None:
     check()
 
 
-@vector("P2", "lpm: by match length, of which the last token never counts; ties keep their order")
+@vector("P2", "lpm: by the length of the match, without the last token; ties keep their order")
 def test_longest_prefix_match() -> None:
     radix = Radix()
     radix.cache_prompt([1, 2, 3])
@@ -65,7 +65,7 @@ UNRELATED = 5000
     "cached, waiting, deprioritised, order",
     {
         "P5": (
-            "of three sharers of 100 tokens one goes first; who shares nothing does not wait",
+            "of three requests that share 100 tokens one goes first; a request that shares nothing does not wait",
             0,
             [sharer("a", 100, 1), sharer("b", 100, 2), sharer("c", 100, 3), Request("d", [UNRELATED] * 50)],
             {"b", "c"},
@@ -79,14 +79,14 @@ UNRELATED = 5000
             "ab",
         ),
         "P5.3": (
-            "what is cached already is no reason to wait",
+            "a prefix that is cached already is no reason to wait",
             40,
             [Request("x", [UNRELATED] * 20), sharer("a", 40, 1), sharer("b", 40, 2)],
             set(),
             "abx",
         ),
         "P5.4": (
-            "with 32 tokens cached and 92 shared it is one",
+            "with 32 tokens cached and 92 shared, a request waits",
             32,
             [Request("x", [UNRELATED] * 20), sharer("a", 92, 1), sharer("b", 92, 2)],
             {"b"},
@@ -121,7 +121,7 @@ def running(id: str, num_output: int, num_input: int) -> Request:
     return request
 
 
-@vector("P6", "who is preempted: least output first, the longest input among equals")
+@vector("P6", "the victim of a preemption: the request with the least output, the longest input among equals")
 def test_order_of_preemption() -> None:
     config: Any = SchedulerConfig.sglang()
     left = [running("0", 10, 100), running("1", 3, 50), running("2", 3, 500), running("3", 40, 20)]

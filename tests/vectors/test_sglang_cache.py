@@ -73,7 +73,7 @@ def test_unaligned_tail() -> Iterator[str]:
     yield "C2.3"
 
 
-@vector("C3", "a prompt that is cached whole: all but one token is adopted, and that one is a duplicate")
+@vector("C3", "a prompt that is cached whole: all tokens but one are adopted, and that one is a duplicate")
 def test_identical_prompt() -> None:
     radix = Radix()
     first = radix.cache_prompt([1, 2, 3, 4])
@@ -153,7 +153,7 @@ def release_twice(radix: Radix) -> None:
     radix.free(a)
 
 
-@vector("L1", "every way to end gives back exactly the locks that were taken")
+@vector("L1", "every way to end a request gives back exactly the locks that it took")
 @pytest.mark.parametrize("end", [finish, abort_before_prefill, abort_while_decoding, release_twice])
 def test_locks_balance(end: Callable[[Radix], None]) -> None:
     radix = Radix()
@@ -165,7 +165,7 @@ def test_locks_balance(end: Callable[[Radix], None]) -> None:
     assert radix.cache.pool.num_free + evictable == radix.cache.capacity
 
 
-@vector("L1", "every way to end gives back exactly the locks that were taken")
+@vector("L1", "every way to end a request gives back exactly the locks that it took")
 def test_double_unlock_is_refused() -> None:
     """SGLang's count would go negative."""
     tree = Tree()

@@ -66,7 +66,7 @@ def test_page_flooring_of_the_cache() -> None:
 
 @story(
     {
-        "S4": "a difference inside a page: the page does not match, and the split is between pages",
+        "S4": "a difference inside a page: the page does not match, and nodes are split between pages",
         "S4.2": "pages that differ at their end are siblings, and their equal tokens are stored twice",
     }
 )
@@ -111,7 +111,7 @@ def test_namespaces() -> None:
     assert tree.find([1, 2, 3], Namespace(salt="s")) == (0, [])
 
 
-@vector("S7", "keys of two namespaces cannot be compared; a match in one is of no use in the other")
+@vector("S7", "keys of two namespaces cannot be compared; a match in one cannot be used in the other")
 def test_namespaces_are_never_compared() -> None:
     """SGLang's key refuses to be compared with a key of another namespace. Here no comparison could be made: children
     are found by namespace and tokens. What can be tried is to use a match for a request of another namespace."""
@@ -132,8 +132,8 @@ def test_namespaces_are_never_compared() -> None:
 
 @story(
     {
-        "S8": "a lock protects the path to its node and nothing below",
-        "S8.2": "what is locked cannot be evicted; unlocked, leaves go before their parents",
+        "S8": "a lock protects the path to its node and no node below it",
+        "S8.2": "locked nodes cannot be evicted; of unlocked nodes, leaves are evicted before their parents",
     }
 )
 def test_lock() -> Iterator[str]:
@@ -185,7 +185,7 @@ def test_split_keeps_the_lock() -> None:
     assert tree.sizes == (4, 0, 4)
 
 
-@vector("S11", "lru: the leaf that was longest unused; a match refreshes the whole path")
+@vector("S11", "lru: the least recently used leaf is evicted first; a match refreshes the whole path")
 def test_lru_order() -> None:
     tree = Tree()
     for run in ([1, 2, 3], [1, 2, 4, 5], [9, 9]):
@@ -194,7 +194,7 @@ def test_lru_order() -> None:
     assert [tree.evict(1) for _ in range(4)] == [[[4, 5]], [[9, 9]], [[3]], [[1, 2]]]
 
 
-@vector("S12", "a whole node goes, however little was asked for")
+@vector("S12", "a whole node is evicted, even if fewer blocks are needed")
 def test_whole_nodes_are_evicted() -> None:
     tree = Tree()
     tree.insert(span(0, 100))
@@ -255,7 +255,7 @@ def test_slru_keys() -> None:
     assert sorted(key(*node) for node in nodes) == [(0, 2), (0, 10), (1, 1), (1, 8)]
 
 
-@vector("S17", "an insertion counts as a hit of every node on its path; a match does not")
+@vector("S17", "an insertion counts as a hit in every node on its path; a match does not")
 def test_hit_counts() -> None:
     tree = Tree()
     for run in ([1, 2, 3, 4], [1, 2, 3, 4], [1, 2]):
@@ -275,7 +275,7 @@ def test_one_hit_per_request() -> None:
     assert tree.of_nodes("hit_count") == {(1, 2, 3, 4): 1, (5, 6): 1}
 
 
-@vector("S19", "an insertion raises the priority of its path, not of what branches off")
+@vector("S19", "an insertion raises the priority of its path, not of its branches")
 def test_priority_of_the_path() -> None:
     tree = Tree()
     tree.insert([1, 2, 3, 4], priority=1)
@@ -295,7 +295,7 @@ def test_limit(page: int, tokens: list[int], limit: int, matched: int) -> None:
     assert tree.find(tokens, limit=limit)[0] == matched
 
 
-@vector("S21", "nothing matches nothing, at the root")
+@vector("S21", "an empty prompt matches nothing, at the root")
 def test_empty_match() -> None:
     tree = Tree()
     tree.insert([1, 2, 3])
@@ -348,7 +348,7 @@ def test_evict_nothing_and_everything() -> None:
     assert tree.sizes == (0, 0, 0)
 
 
-@vector("S25", "siblings go in order of use, and eviction stops as soon as there is enough")
+@vector("S25", "siblings are evicted in order of use, and eviction stops as soon as enough blocks are free")
 def test_siblings() -> None:
     tree = Tree()
     for run in ([1, 2, 3, 4], [1, 2, 5, 6], [1, 2, 7, 8]):

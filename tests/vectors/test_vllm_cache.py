@@ -14,8 +14,8 @@ from tests.vectors.registry import story, vector
     {
         "V1": "prefill: whole blocks get a hash, the tail does not",
         "V1.2": "reuse of three whole blocks; only the tail is fresh",
-        "V1.3": "freed blocks: without a hash to the head, the others to the tail, last block first",
-        "V1.4": "blocks that nobody holds are revived from the middle of the queue",
+        "V1.3": "freed blocks: those without a hash go to the head of the queue, the others to the tail, last block first",
+        "V1.4": "blocks that no request holds are taken out of the middle of the queue again",
         "V1.5": "allocation takes the head of the queue and evicts what it takes",
     }
 )
@@ -66,9 +66,9 @@ def test_order_of_release() -> None:
 
 @story(
     {
-        "V2": "a prompt of whole blocks, cached entirely: its last block is computed again, into a copy",
+        "V2": "a cached prompt of whole blocks: its last block is computed again, into a copy",
         "V2.2": "copies count their references apart",
-        "V2.3": "of two copies the first published is found, even if nobody holds it",
+        "V2.3": "of two copies lookups find the one published first, even if no request holds it",
         "V2.4": "both copies stay findable when they are freed",
     }
 )
@@ -104,7 +104,7 @@ def test_one_past_the_boundary() -> None:
 
 @story(
     {
-        "V4": "a prompt shorter than a block leaves nothing behind; its block is the next to be handed out",
+        "V4": "a prompt shorter than a block leaves nothing in the cache; its block is handed out next",
         "V4.2": "a prompt of exactly one block never hits: its last token must be computed",
     }
 )
@@ -128,7 +128,7 @@ def test_short_prompts() -> Iterator[str]:
 @story(
     {
         "V5": "eviction order: useless blocks, then the requests in order of release, each last block first",
-        "V5.2": "a hit takes its blocks out of the queue, wherever they are",
+        "V5.2": "a hit takes its blocks out of the queue, from any place",
     }
 )
 def test_eviction_order() -> Iterator[str]:
@@ -167,8 +167,8 @@ def test_decode_growth() -> None:
 
 @story(
     {
-        "V7": "chunked prefill: after a chunk its whole blocks can be found, and no more",
-        "V7.2": "the next chunk: one more block to find",
+        "V7": "chunked prefill: after a chunk exactly its whole blocks can be found",
+        "V7.2": "the next chunk: one more block can be found",
     }
 )
 def test_chunked_prefill() -> Iterator[str]:
@@ -186,7 +186,7 @@ def test_chunked_prefill() -> Iterator[str]:
     yield "V7.2"
 
 
-@vector("V8", "what does not fit changes nothing: neither references nor queue")
+@vector("V8", "an allocation that does not fit changes nothing, neither references nor the queue")
 def test_failed_allocation_has_no_effect() -> None:
     chain = Chain()
     r0 = chain.add(COMMON)
@@ -242,7 +242,7 @@ def test_preempt_and_resume() -> None:
     assert chain.queue == [4, 3]
 
 
-@vector("V11", "usage counts blocks that are held; cached and free is free")
+@vector("V11", "usage counts held blocks; a cached block that no request holds is free")
 def test_usage() -> None:
     chain = Chain(block_size=4)
     assert chain.cache.pool.usage == 0
@@ -253,7 +253,7 @@ def test_usage() -> None:
     assert chain.cache.pool.usage == 0
 
 
-@vector("V14", "salt: another salt, no salt and the empty salt find nothing")
+@vector("V14", "salt: requests with a different salt, no salt or an empty salt find nothing")
 def test_salt() -> None:
     chain = Chain()
     chain.add(COMMON + [3] * 11, namespace=Namespace(salt="s1"))
@@ -262,7 +262,7 @@ def test_salt() -> None:
     assert hits == [48, 0, 0, 0]
 
 
-@vector("V15", "adapter: name and path are the key; the same name elsewhere finds nothing")
+@vector("V15", "adapter: name and path are the key; the same name with a different path finds nothing")
 def test_adapter() -> None:
     """vLLM's integer id is not in the key, so an adapter has none here. A digest of the weights may be added."""
     chain = Chain()
@@ -273,7 +273,7 @@ def test_adapter() -> None:
     assert chain.hit(prompt, namespace=Namespace(Adapter("n", "/p1", digest="v2"))) == 0
 
 
-@vector("V16", "prompt log-probabilities: nothing is read, everything is written")
+@vector("V16", "prompt log-probabilities: the request reads nothing and publishes everything")
 def test_prompt_logprobs() -> None:
     chain = Chain()
     scheduler = Scheduler(chain.cache)
@@ -298,7 +298,7 @@ def test_lookup_is_pure() -> None:
     assert chain.queue == [3, 4, 5, 2, 1]
 
 
-@vector("V21", "hits that nobody holds use up room too")
+@vector("V21", "hits that no request holds reduce the free blocks too")
 def test_hits_consume_capacity() -> None:
     chain = Chain(num_blocks=4, block_size=4)
     chain.free(chain.add(span(0, 12)))
@@ -317,7 +317,7 @@ def test_hits_consume_capacity() -> None:
         "V22.2": "the partial block fills up and is published; the next token takes a block",
         "V22.3": "a prompt that shares two and a half blocks reuses two",
         "V22.4": "the queue after both have ended",
-        "V22.5": "a third request reuses three blocks and evicts the rest but two",
+        "V22.5": "a third request reuses three blocks and evicts all others but two",
     }
 )
 def test_documented_example() -> Iterator[str]:
@@ -351,7 +351,7 @@ def test_documented_example() -> Iterator[str]:
     yield "V22.5"
 
 
-@vector("V23", "two equal prompts in one step share what neither has computed yet")
+@vector("V23", "two equal prompts in one step share blocks that neither has computed yet")
 def test_same_step_sharing() -> None:
     chain = Chain(block_size=4)
     a = chain.admit(chain.request(span(0, 10)))
@@ -363,7 +363,7 @@ def test_same_step_sharing() -> None:
     assert (b.hit, b.adopted, b.fresh) == (8, [1, 2], [4])
 
 
-@vector("V23", "two equal prompts in one step share what neither has computed yet")
+@vector("V23", "two equal prompts in one step share blocks that neither has computed yet")
 def test_what_was_never_computed_is_unpublished() -> None:
     """A deviation, on purpose: vLLM 0.33 would leave blocks 1 and 2 findable, in the queue's tail, although a request
     that is released before its step ran has left nothing in them."""
@@ -378,7 +378,7 @@ def test_what_was_never_computed_is_unpublished() -> None:
     assert chain.queue == [3, 2, 1, *span(4, 11)]
 
 
-@vector("V25", "draft tokens get room, and are never published")
+@vector("V25", "draft tokens get blocks and are never published")
 def test_draft_tokens() -> None:
     chain = Chain(block_size=4)
     a = chain.add(span(0, 7))
@@ -405,7 +405,7 @@ def test_resume_after_partial_eviction() -> None:
     assert chain.queue == [5, 4]
 
 
-@vector("V27", "reuse makes recent: who was hit again is evicted later")
+@vector("V27", "reuse refreshes recency: a request's blocks that were hit again are evicted later")
 def test_reuse_makes_recent() -> None:
     chain = Chain(num_blocks=7, block_size=4)
     a, b = chain.add(span(0, 8)), chain.add(span(20, 28))
@@ -459,7 +459,7 @@ def test_caching_disabled() -> None:
     assert uncached.cache.pool.hashes == {}
 
 
-@vector("V48", "demand counts the matched blocks that nobody holds beside the fresh ones")
+@vector("V48", "demand counts fresh blocks, and matched blocks that no request holds")
 def test_demand() -> None:
     chain = Chain(num_blocks=41, block_size=2)
     cached = chain.add(span(0, 20))

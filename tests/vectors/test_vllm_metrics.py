@@ -7,7 +7,7 @@ from tests.vectors.drivers import span
 from tests.vectors.registry import vector
 
 
-@vector("V28", "the window: whole steps are dropped while it holds too many requests, the latest never")
+@vector("V28", "the window: whole steps are dropped while it holds too many requests, but never the latest")
 def test_window_of_recent_requests() -> None:
     rate = RecentHitRate(max_requests=5)
     steps = [
@@ -35,7 +35,7 @@ def test_resumed_requests_are_counted_apart() -> None:
     assert (stats.preempted_requests, stats.preempted_queries, stats.preempted_hits) == (1, 100, 96)
 
 
-@vector("V30", "lookups are not counted; the admission is")
+@vector("V30", "lookups do not count, admissions do")
 def test_lookups_are_not_counted() -> None:
     cache = checked(HashChainCache(4, 4))
     scheduler = Scheduler(cache)

@@ -33,7 +33,7 @@ def pool_with_copies() -> BlockPool:
     return pool
 
 
-@vector("V32", "the map of hashes keeps copies, first published first; a key goes with its last copy")
+@vector("V32", "the map of hashes keeps copies, first published first; a key is removed with its last copy")
 def test_map_of_hashes() -> None:
     pool, held = pool_with_copies(), {1: 1, 2: 1}
     assert pool.copies() == {b"same": (1, 2)}
@@ -51,7 +51,7 @@ def test_map_of_hashes() -> None:
     assert pool.num_hashes == 0
 
 
-@vector("V50", "of two copies one may be evicted, and the other is found")
+@vector("V50", "of two copies one may be evicted, and lookups find the other")
 def test_copies_are_evicted_one_by_one() -> None:
     pool = pool_with_copies()
     assert pool.free([1, 2]) == [1, 2]

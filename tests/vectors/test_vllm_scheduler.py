@@ -31,8 +31,8 @@ def with_ten_free(watermark: float, beside_running: bool) -> Scheduler:
 
 @story(
     {
-        "V12": "watermark: eight blocks and two to leave free are ten",
-        "V12.2": "nine blocks are too many, unless nothing runs: then there is no watermark",
+        "V12": "watermark: eight blocks and two that stay free need ten",
+        "V12.2": "nine free blocks are too few, unless no request runs: then there is no watermark",
     }
 )
 def test_watermark() -> Iterator[str]:
@@ -78,7 +78,9 @@ def test_full_sequence_gate_of_the_scheduler() -> None:
     assert planned == {"full_sequence": {"running": 1}, "first_chunk": {"running": 1, "waiting": 8}}
 
 
-@vector("V43", "reset is refused while requests run; preempted, they wait in front, in order, and find nothing")
+@vector(
+    "V43", "reset is refused while requests run; after preemption they wait at the front, in order, and find nothing"
+)
 def test_reset_with_running_requests() -> None:
     scheduler = vllm_scheduler(12, 4, max_num_seqs=2)
     first, second = add(scheduler, "first", span(0, 9), 8), add(scheduler, "second", span(20, 29), 8)
@@ -106,7 +108,7 @@ def test_one_token_remains() -> None:
     assert second.num_cached_tokens == 32
 
 
-@vector("V45", "three long prompts share the budget in chunks; who decodes leaves the rest to the third")
+@vector("V45", "three long prompts share the budget in chunks; when two decode, the third gets the rest")
 def test_concurrent_partial_prefills() -> None:
     scheduler = vllm_scheduler(200, 16, max_num_batched_tokens=1024, long_prefill_token_threshold=400)
     for index, id in enumerate("abc"):

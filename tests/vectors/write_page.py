@@ -13,15 +13,14 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m tests.vectors.write_page` from the tests and `tests/vectors/scope.py`. -->
 
-A vector is a row of the specification: operations on the prefix cache of a real engine, and what came out. H and V are
-vLLM 0.33's; S, C, L and P are SGLang 0.5.23's. `V1.2` goes on from `V1`. To run the tests of one row:
+A vector is a row of the specification: operations on the prefix cache of a real engine, and their results. H and V are
+vLLM 0.33's; S, C, L and P are SGLang 0.5.23's. `V1.2` continues `V1`. To run the tests of one row:
 
 ```sh
 python -m pytest tests/vectors -k "V1.2]"
 ```
 
-After every call to a cache, the cache is checked from scratch, and a view that knows nothing but the events must
-equal it.
+After every call, the tests check the cache from scratch and compare it with a view that is built from the events alone.
 """
 
 
