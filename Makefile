@@ -1,7 +1,7 @@
-# `make demo` and `make test` do all the set-up; `make check` is what CI runs, `make nightly` what takes longer.
+# `make demo` and `make test` need no set-up before them. CI runs `make check`; `make nightly` runs what takes longer.
 #
-# Set-up creates .venv, installs this folder into it (editable) and, when that has worked, writes a stamp file. A second
-# run finds the stamp and starts at once; a changed pyproject.toml is newer than the stamp and installs again.
+# The set-up creates .venv, installs this folder into it (editable) and, if that succeeded, writes a stamp file. Later runs
+# find the stamp and start at once. A changed pyproject.toml is newer than the stamp, so it is installed again.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick check nightly long lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants
@@ -12,13 +12,13 @@ VENV := .venv
 PY := $(VENV)/bin/python
 DEV := $(VENV)/.installed-dev
 OLDEST_TRITON := $(VENV)/triton-3.5.0
-# What the demo needs is part of what development needs.
+# The packages of the demo are among those of development.
 ENGINE := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-engine)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile | expand -t 20
 
-demo: $(ENGINE) ## SmolLM2 answers with a prefix cache and without (tiny, if SmolLM2 cannot be had)
+demo: $(ENGINE) ## SmolLM2 answers with a prefix cache and without (tiny, if SmolLM2 cannot be downloaded)
 	@$(PY) -m minicache model pull smollm2 || echo "Going on without SmolLM2, with the small built-in model."
 	@$(PY) -m minicache demo
 
@@ -33,7 +33,7 @@ check: layers lint types core-alone model tests ## what CI runs
 
 NIGHTLY := long kernels kernels-oldest mutants proof
 
-nightly: $(DEV) ## all that is too long for CI, in about 25 minutes; each stage runs, also after one that failed
+nightly: $(DEV) ## everything that takes too long for CI, in about 25 minutes; every stage runs, even after one has failed
 	$(MAKE) --keep-going $(NIGHTLY)
 
 long: model # every test, the long ones too, with more examples of each law
@@ -52,48 +52,48 @@ lint: $(DEV) ## ruff: rules and format
 types: $(DEV) ## mypy, strict on minicache/core
 	$(PY) -m mypy
 
-core-alone: $(DEV) ## the core, with nothing but the standard library
+core-alone: $(DEV) ## the core runs with the standard library alone
 	$(PY) -I -S tests/core_without_packages.py
 
-model: $(DEV) ## SmolLM2, into the store
+model: $(DEV) ## download SmolLM2 into the store
 	$(PY) -m minicache model pull smollm2
 
 tests: $(DEV) # with SmolLM2 in the store no test that needs it may be skipped
 	MINICACHE_REQUIRE_MODEL=1 $(PY) -m pytest -n auto
 
-kernels: $(DEV) ## the Triton kernels, compiled for four GPUs; none need be here
+kernels: $(DEV) ## the Triton kernels, compiled for four GPUs, without a GPU
 	$(PY) -m minicache kernels check
 
-kernels-oldest: $(OLDEST_TRITON)/.installed ## tests of the kernels with the oldest Triton that is supported
+kernels-oldest: $(OLDEST_TRITON)/.installed ## the tests of the kernels with the oldest supported Triton
 	PYTHONPATH=$(OLDEST_TRITON) $(PY) -m pytest -n auto tests/kernels
 
-goldens: $(DEV) ## accept the logs of the scenarios and the screens as they are now; git shows what changed
+goldens: $(DEV) ## accept the logs of the scenarios and the screens as they are now; git shows the changes
 	$(PY) -m tests.sim.goldens
 	$(PY) -m tests.tui.snapshots
 
-prove: $(DEV) ## look for a case that breaks a law, for a time: make prove BUDGET=10m (or 90s, 1h)
+prove: $(DEV) ## search for cases that break a law, for a time: make prove BUDGET=10m (or 90s, 1h)
 	$(PY) -m tests.prove --budget $(BUDGET)
 
-mutants: $(DEV) ## named wrong changes, each of which a law must kill
+mutants: $(DEV) ## named wrong versions of the code; a law must fail for each
 	$(PY) -m tests.mutants
 
-pictures: $(DEV) ## the site's pictures of the terminal UI, into docs/pictures/
+pictures: $(DEV) ## draw the site's pictures of the terminal UI into docs/pictures/
 	mkdir -p docs/pictures
 	$(PY) -m minicache tui timestamp-top --event 26 --svg docs/pictures/timestamp-top.svg
 	$(PY) -m minicache tui timestamp-top --event 26 --size 80x24 --svg docs/pictures/timestamp-top-small.svg
 	$(PY) -m minicache tui radix-split-and-prune --event 40 --theme light --svg docs/pictures/radix.svg
 	$(PY) -m minicache tui two-equal-prompts --cache both --event 14 --svg docs/pictures/both.svg
 
-dist: $(DEV) ## wheel and sdist, into dist/; each extra is installed from the wheel and used
+dist: $(DEV) ## build wheel and sdist into dist/; install each extra from the wheel and use it
 	rm -rf dist
 	$(PY) -m build
 	$(PY) -m twine check --strict dist/*
 	$(PY) -m tests.dist dist
 
-docs: pictures ## the site, into site/
+docs: pictures ## build the site into site/
 	$(PY) -m mkdocs build --strict
 
-clean: ## everything that these targets made
+clean: ## delete everything that these targets made
 	rm -rf $(VENV) build dist site proof-failures *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.installed-engine: pyproject.toml
@@ -102,14 +102,14 @@ $(VENV)/.installed-engine: pyproject.toml
 $(DEV): pyproject.toml
 	@$(call install,dev)
 
-# Laid over what .venv has, by being earlier on the path: everything else stays the same. Up to 3.6, Triton's interpreter
-# turns arrays of one element into numbers, which NumPy 2.4 no longer does.
+# This folder comes before .venv on the path, so only Triton and NumPy are replaced. Up to 3.6 Triton's interpreter converts
+# arrays of one element to numbers, which NumPy 2.4 refuses.
 $(OLDEST_TRITON)/.installed: | $(DEV)
 	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --target $(OLDEST_TRITON) triton==3.5.0 'numpy<2.4'
 	touch $@
 
 # $(1): the extra to install. An interrupted run leaves no stamp, and a .venv without a working pip is made again. The
-# distribution was once called minicache: with both names installed each entry point would be found twice.
+# distribution was once called minicache; if both names were installed, each entry point would be found twice.
 define install
 	rm -f $(VENV)/.installed-$(1); \
 	set -e; \

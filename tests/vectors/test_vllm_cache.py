@@ -14,7 +14,7 @@ from tests.vectors.registry import story, vector
     {
         "V1": "prefill: whole blocks get a hash, the tail does not",
         "V1.2": "reuse of three whole blocks; only the tail is fresh",
-        "V1.3": "freed blocks: those without a hash go to the head of the queue, the others to the tail, last block first",
+        "V1.3": "freed blocks: those without a hash go to the head, the others to the tail, last block first",
         "V1.4": "blocks that no request holds are taken out of the middle of the queue again",
         "V1.5": "allocation takes the head of the queue and evicts what it takes",
     }
