@@ -2,10 +2,10 @@
 
 from typing import Self
 
-from minicache.sim.closing import CUT, end_of_log_words
 from minicache.sim.phrases import plural
 from minicache.sim.scenario import CACHE_NAMES
 from minicache.sim.timeline import Timeline
+from minicache.sim.words import CUT, end_of_log_words
 
 from .model.token_text import Decoder
 from .selecting import Selecting

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from minicache.sim.closing import closing_words
 from minicache.sim.errors import BadChange, UnknownThing
 from minicache.sim.fork import SetPolicy, fork_from_start
 from minicache.sim.lock_step import NAMES, Parting, partings, run_both
 from minicache.sim.scenario import CACHE_NAMES, Scenario
+from minicache.sim.words import closing_words
 
 from .lock_step import LockStep
 from .player import Player

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from textual.content import Content
 
-from minicache.sim.glossary import GLOSSARY
+from minicache.sim.phrases import GLOSSARY
 
 from .keys import GROUPS
 from .model.strip import GLYPHS, KINDS, WORDS

@@ -10,9 +10,8 @@ What is shown is a function of the place and of what is selected: however a plac
 from collections.abc import Iterator, Sequence
 
 from minicache.sim.explainer import Account, Explained
-from minicache.sim.finding import Finding
 from minicache.sim.fork import Change
-from minicache.sim.narration import Narration
+from minicache.sim.narrator import Narrator
 from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 
@@ -75,7 +74,7 @@ class Player(About):
         self._chain = Chain(timeline, self.index, self.texts)
         self._tree = Tree(self.texts, self._owner)
         self._queue = QueueBelt(self._chain.text)
-        self._narration: Narration | None = None
+        self.narrator = Narrator(timeline)
         self._summary: Summary | None = None
 
     # What is shown
@@ -88,7 +87,7 @@ class Player(About):
         request = request or self.focus_request
         if request is None:
             return None
-        return ribbon_of(request, self.place, self.view, self.index, self.texts, self._finding)
+        return ribbon_of(request, self.place, self.view, self.index, self.texts, self.timeline.findings.at)
 
     def belt(self) -> Iterator[BeltItem]:
         """What will be handed out next, front first; valid until the player moves. Empty blocks go before a tree's
@@ -116,24 +115,17 @@ class Player(About):
         """What happened since the stop before; last the current event. Nothing before the first event."""
         if self.place < 0:
             return []
-        told, narration = self.beats.told(self.place), self.narration
-        for place, view in self._state.look_back(place for place in told if not narration.knows(place)):
-            narration.tell(place, view)
-        return accounts(narration, told)
+        told, narrator = self.beats.told(self.place), self.narrator
+        for place, view in self._state.look_back(place for place in told if not narrator.is_kept(place)):
+            narrator.line(place, view)
+        return accounts(narrator, told)
 
     def explain(self) -> Explained:
         """Whatever is selected, else the current event; raises `UnknownThing` if it is not there at this place."""
-        return explain_selection(self.selection, self.place, self.view, self.narration, self.index, self._node_text)
+        return explain_selection(self.selection, self.place, self.view, self.narrator, self.index, self._node_text)
 
     def find(self, text: str) -> list[Found]:
         return find(text, self.view, self.index, self.timeline, self._prompt_text)
-
-    @property
-    def narration(self) -> Narration:
-        """The run in sentences; made when it is first needed, for it reads the whole run."""
-        if self._narration is None:
-            self._narration = Narration(self.timeline)
-        return self._narration
 
     @property
     def summary(self) -> Summary:
@@ -179,24 +171,14 @@ class Player(About):
         return True
 
     def prepare(self) -> None:
-        """Find out now, while nobody waits, what takes longest at the stops on either side."""
-        for place in (self.beats.after(self.place), self.beats.before(self.place)):
-            event = self.timeline.events[place] if place is not None and place >= 0 else None
-            request = getattr(event, "request", None)
-            if place is not None and request is not None:
-                lookup = self.index.last_lookup(request, place)
-                if lookup is not None:
-                    self._finding(lookup)
+        """Read the names of the prompts' parts now, while nobody waits: the first sentence about a token needs them."""
+        self.timeline.token_words.prepare()
 
     def _follow(self) -> None:
         """Let the rows of what can be found come after the moves."""
         (self._tree if self.timeline.kind == "radix" else self._chain).update(self._state.take_touched(), self.view)
 
     # Words
-
-    def _finding(self, lookup: int) -> Finding:
-        """What the lookup at that place found, and why no more."""
-        return self.narration.finding(lookup)
 
     def _node_text(self, id: int) -> str:
         return self._tree.text(id, self.view)

@@ -11,16 +11,14 @@ from minicache.cli.console import print_json, stdout
 from minicache.core import events as ev
 from minicache.core.errors import InvalidArgument
 from minicache.core.event_log import to_json
+from minicache.core.explain import Explanation
 from minicache.sim.cost_model import CostModel
 from minicache.sim.expect import mismatches
 from minicache.sim.explainer import Explained
-from minicache.sim.finding import Finding
-from minicache.sim.glossary import GLOSSARY
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.lock_step import partings, report
-from minicache.sim.lookup_words import differs_inside
-from minicache.sim.narration import Narration
-from minicache.sim.phrases import plural
+from minicache.sim.narrator import Narrator
+from minicache.sim.phrases import GLOSSARY, plural
 from minicache.sim.recorded import write_recorded
 from minicache.sim.scenario import CACHE_NAMES, GROUPS, Kind
 from minicache.sim.summary import RATES, Summary
@@ -170,9 +168,11 @@ ENDS = {  # why a lookup found no more, in a few words for a table
     "difference": "differs at token {token:,}",
     "evicted": "the next was evicted",
     "not_computed": "not computed yet",
+    "waiting": "no request computed it before",
     "not_published": "not published yet",
-    "other_namespace": "another namespace's",
-    "unknown": "nobody sent it before",
+    "no_kv": "the next has no KV",  # it was generated last
+    "other_namespace": "in another namespace",
+    "unknown": "no earlier request had it",
 }
 SHOWN = 40  # requests in a table
 
@@ -234,29 +234,24 @@ def _print_requests(timeline: Timeline, summary: Summary) -> None:
 
 def _reasons(timeline: Timeline, ids: list[str]) -> dict[str, str]:
     """Why the lookup by which a request was admitted first found no more; of those that were admitted."""
-    narration = Narration(timeline)
+    narrator = Narrator(timeline)
     reasons = {}
     for id in ids:
         lookup = None
-        for place in narration.places.of_request(id, len(timeline)):
+        for place in narrator.places.of_request(id, len(timeline)):
             event = timeline.events[place]
             if isinstance(event, ev.PrefixMatched):
                 lookup = place
             elif isinstance(event, ev.RequestAdmitted) and lookup is not None:
-                reasons[id] = _why_no_more(narration.finding(lookup))
+                reasons[id] = _why_no_more(timeline.findings.at(lookup))
                 break
     return reasons
 
 
-def _why_no_more(finding: Finding) -> str:
-    found = finding.explanation
-    if finding.ended is not None:
-        return "the next has no KV"  # it was generated last
-    if finding.waits:
-        return "nobody computed it before"
-    if differs_inside(finding):
-        return "the other ends there"
-    return ENDS[found.reason].format(token=found.token or 0)
+def _why_no_more(finding: Explanation) -> str:
+    if finding.reason == "difference" and finding.there is None:
+        return "the other request ends there"
+    return ENDS[finding.reason].format(token=finding.token or 0)
 
 
 def _in_short(timeline: Timeline, summary: Summary) -> str:

@@ -9,9 +9,12 @@ and `tick` is the radix tree's counter of calls (recency is never a clock). Leng
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from minicache.core.prefix_cache import MatchEnd
 from minicache.core.request import Namespace
+
+PreemptionCause = Literal["no_free_block", "step_failed", "preempt_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,13 @@ class RequestArrived(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestRejected(Event):
-    """The request was refused when it arrived, because it could never run. `reason` is a sentence."""
+    """The request was refused on arrival: alone it would need `needed` blocks, of which the pool has `capacity`."""
 
     request: str
-    reason: str
+    num_prompt_tokens: int
+    max_tokens: int
+    needed: int
+    capacity: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +121,17 @@ class TokensSampled(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestPreempted(Event):
-    """The request gives up its blocks and waits again: at the front of the queue if `front`, else at the back. `why` is
-    the reason, as a clause."""
+    """The request gave up its KV and waits again, at the `front` of the queue or at its back.
+
+    `no_free_block`: `needed_by` needed a block. `step_failed`: the model run raised `error` (its `repr`).
+    `preempt_all`: all running requests were preempted, for the cache to be reset or replaced.
+    """
 
     request: str
     front: bool
-    why: str
+    cause: PreemptionCause
+    needed_by: str | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +183,14 @@ class BlocksAllocated(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksPublished(Event):
-    """Whole blocks of the request became findable; `tokens` are the tokens in them.
+    """Whole blocks became findable: they hold `tokens`, which are the request's from position `start` on.
 
     Hash chain: `hashes` holds one digest per block, and `parent` is the digest of the block before the first of them
     (`None`: it is the first of the prompt). Radix: `node` is the new leaf and `parent_node` its parent.
     """
 
     request: str
+    start: int
     blocks: tuple[int, ...]
     tokens: tuple[int, ...]
     namespace: Namespace
@@ -217,11 +229,6 @@ class BlocksEvicted(Event):
     blocks: tuple[int, ...]
     hashes: tuple[bytes, ...]
     request: str | None
-
-    @property
-    def why(self) -> str:
-        """In words that name the request: for operators."""
-        return _evicted_for(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +306,3 @@ class NodesEvicted(Event):
     nodes: tuple[int, ...]
     blocks: tuple[int, ...]
     request: str | None
-
-    @property
-    def why(self) -> str:
-        """In words that name the request: for operators."""
-        return _evicted_for(self.request)
-
-
-def _evicted_for(request: str | None) -> str:
-    return "evict() was called" if request is None else f"{request} needed the room"

@@ -99,9 +99,10 @@ class HashChainCache(PagedCache):
             self.pool.publish(block, hash)
         if self.events:
             parent = self._hashes[request][start - 1] if start else None
-            tokens = request.tokens[start * self.block_size : end * self.block_size]
+            first, last = start * self.block_size, end * self.block_size
+            tokens = tuple(request.tokens[first:last])
             self.events.emit(
-                BlocksPublished(request.id, tuple(blocks), tuple(tokens), request.namespace, tuple(hashes), parent)
+                BlocksPublished(request.id, first, tuple(blocks), tokens, request.namespace, tuple(hashes), parent)
             )
 
     def evict(self, num_blocks: int) -> int:

@@ -1,14 +1,15 @@
 """What a cache has seen lately: who sent which tokens, what was computed, what was evicted when.
 
 `History` follows a view, with a bounded memory. At each lookup that ends with `no_entry` it finds the reason at once,
-while everything is as the lookup saw it; `explain.py` puts the reason into words.
+while everything is as the lookup saw it; `explain.py` gives a caller as much of it as that caller may know.
 """
 # ruff: noqa: N802 - a handler is named after its event type
 
 from array import array
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from typing import Literal
 
 from minicache.core import events as ev
@@ -18,56 +19,69 @@ from minicache.core.request import Namespace
 from minicache.core.runs import common_prefix
 from minicache.core.views import EngineView, Follower
 
-Cause = Literal["difference", "evicted", "not_computed", "not_published", "unknown"]
+Cause = Literal["difference", "evicted", "not_computed", "waiting", "not_published", "no_kv", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why a block was not found. `other` is the request it is compared with, `token` the first position where the two
-    differ, `loss` how it was lost, `elsewhere` a request of another namespace whose same block can be found now."""
+    """Why block number `block` of a request was not found; the causes are those of `Explanation.reason`.
+
+    `other` is the request it is compared with, which had `other_length` tokens. `token` is the first position where the
+    two differ: `here` stands there in the request, `there` in the other one, None where the other one ends. `loss` says
+    how the block was lost, and `elsewhere` names a request of another namespace whose same block can be found now.
+    """
 
     cause: Cause
+    block: int
     other: str | None = None
+    other_length: int = 0
     token: int | None = None
+    here: int | None = None
+    there: int | None = None
     loss: Loss | None = None
     elsewhere: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Known:
-    """What is remembered of one request; `match` and `diagnosis` are of its latest lookup."""
+    """What is remembered of one request; `match` and `diagnosis` are of its latest lookup, `length` is its length
+    then. `turn` numbers admissions, and is None while the request does not run."""
 
     tokens: "array[int]"
     namespace: Namespace
     num_computed: int = 0
     live: bool = True
     admitted: bool = False  # at least once
+    turn: int | None = None
     match: tuple[int, MatchEnd] | None = None
+    length: int = 0
     diagnosis: Diagnosis | None = None
+    digests: list[bytes] = field(default_factory=list)  # of its first blocks, as far as they were asked for
 
 
 class History(Follower):
-    """Remembers the last `max_requests` requests, and a thousand lost blocks for each of them.
+    """Remembers every live request and the latest ended ones, `max_requests` in all, and a thousand lost blocks for
+    each. It must follow from the first event on."""
 
-    It must follow from the first event on. `block_size` is the pool's at the latest lookup.
-    """
-
-    def __init__(self, max_requests: int = 256, losses: Losses | None = None) -> None:
+    def __init__(self, max_requests: int = 256) -> None:
         self.max_requests = max_requests
-        self.block_size = 1
-        self.known: OrderedDict[str, Known] = OrderedDict()
-        self.losses = losses if losses is not None else Losses(1000 * max_requests)
-        # A block is remembered by a digest of its namespace and of all tokens up to its end, whoever computed it.
-        self.digests: dict[int, bytes] = {}  # findable block -> digest
+        self.known: OrderedDict[str, Known] = OrderedDict()  # in order of arrival
+        self.losses = Losses(1000 * max_requests)
+        # A block is remembered by a digest of its namespace and of all tokens up to its end, whichever request
+        # computed it.
+        self._digests: dict[int, bytes] = {}  # findable block -> digest
         self._findable: Counter[bytes] = Counter()
+        self._num_admissions = 0
 
     # Requests
 
     def on_RequestArrived(self, event: ev.RequestArrived, view: EngineView) -> None:
         self.known[event.request] = Known(array("Q", event.tokens), event.namespace)
         self.known.move_to_end(event.request)
-        while len(self.known) > self.max_requests:
-            self.known.popitem(last=False)
+        if len(self.known) > self.max_requests:
+            ended = next((id for id, known in self.known.items() if not known.live), None)
+            if ended is not None:
+                del self.known[ended]
 
     def on_TokensSampled(self, event: ev.TokensSampled, view: EngineView) -> None:
         if known := self.known.get(event.request):
@@ -76,6 +90,8 @@ class History(Follower):
     def on_RequestAdmitted(self, event: ev.RequestAdmitted, view: EngineView) -> None:
         if known := self.known.get(event.request):
             known.num_computed, known.admitted = event.num_cached_tokens, True
+            known.turn = self._num_admissions
+            self._num_admissions += 1
 
     def on_TokensComputed(self, event: ev.TokensComputed, view: EngineView) -> None:
         if known := self.known.get(event.request):
@@ -83,7 +99,7 @@ class History(Follower):
 
     def on_RequestPreempted(self, event: ev.RequestPreempted, view: EngineView) -> None:
         if known := self.known.get(event.request):
-            known.num_computed = 0
+            known.num_computed, known.turn = 0, None
 
     def on_RequestFinished(self, event: ev.RequestFinished, view: EngineView) -> None:
         self._end(event.request)
@@ -93,75 +109,77 @@ class History(Follower):
 
     def _end(self, request: str) -> None:
         if known := self.known.get(request):
-            known.live = False
+            known.live, known.turn, known.digests = False, None, []
 
     # Blocks
 
     def on_BlocksPublished(self, event: ev.BlocksPublished, view: EngineView) -> None:
-        digest, size = self._parent_digest(event, view), view.block_size
-        tokens = array("Q", event.tokens)
-        for index, block in enumerate(event.blocks):
-            digest = _next(digest, tokens[index * size : (index + 1) * size])
-            self.digests[block] = digest
+        known = self.known.get(event.request)
+        if known is None:
+            return
+        first = event.start // view.block_size
+        digests = self._digests_of(known, first + len(event.blocks), view.block_size)[first:]
+        for block, digest in zip(event.blocks, digests, strict=True):
+            self._digests[block] = digest
             self._findable[digest] += 1
             self.losses.forget(digest)
 
-    def _parent_digest(self, event: ev.BlocksPublished, view: EngineView) -> bytes:
-        """The digest of the block before the published ones: in the tree above the new leaf, or in the table.
-
-        In a radix cache the table may still name the request's own duplicates there: it is rewritten afterwards.
-        """
-        if event.parent_node:
-            return self.digests[view.nodes[event.parent_node].blocks[-1]]
-        table = view.tables[event.request]
-        first = table.index(event.blocks[0])
-        return self.digests[table[first - 1]] if first else _root(event.namespace)
-
     def on_BlocksEvicted(self, event: ev.BlocksEvicted, view: EngineView) -> None:
-        self._lose(event.blocks, Loss(event.step, event.request, _evicted_why(event.request)))
+        self._evict(event)
 
     def on_NodesEvicted(self, event: ev.NodesEvicted, view: EngineView) -> None:
-        self._lose(event.blocks, Loss(event.step, event.request, _evicted_why(event.request)))
+        self._evict(event)
+
+    def _evict(self, event: ev.BlocksEvicted | ev.NodesEvicted) -> None:
+        self._lose(event.blocks, Loss(event.step, "needed" if event.request else "evict_called", event.request))
 
     def on_BlocksUnpublished(self, event: ev.BlocksUnpublished, view: EngineView) -> None:
-        self._lose(event.blocks, Loss(event.step, None, "it was given up before it was computed"))
+        self._lose(event.blocks, Loss(event.step, "not_computed"))
 
     def on_CacheReset(self, event: ev.CacheReset, view: EngineView) -> None:
-        self._lose(tuple(self.digests), Loss(event.step, None, "the cache was reset"))
-
-    def on_PoolReplaced(self, event: ev.PoolReplaced, view: EngineView) -> None:
-        """Nothing of the old pool is missed in the new one."""
-        self.digests.clear()
-        self._findable.clear()
-        self.losses.clear()
-        for known in self.known.values():
-            known.num_computed = 0
+        self._lose(tuple(self._digests), Loss(event.step, "reset"))
 
     def _lose(self, blocks: tuple[int, ...], loss: Loss) -> None:
         for block in blocks:
-            digest = self.digests.pop(block)
+            digest = self._digests.pop(block, None)
+            if digest is None:
+                continue  # its request was not known
             self._findable[digest] -= 1
             if not self._findable[digest]:
                 del self._findable[digest]
                 self.losses.remember(digest, loss)
 
+    def on_PoolReplaced(self, event: ev.PoolReplaced, view: EngineView) -> None:
+        self.losses.clear()
+        self._digests.clear()
+        self._findable.clear()
+        for known in self.known.values():
+            known.num_computed, known.digests = 0, []
+
+    def _digests_of(self, known: Known, count: int, size: int) -> list[bytes]:
+        """The digests of the first `count` blocks of `size` tokens of a request, as many as it has."""
+        digests = known.digests
+        for start in range(len(digests) * size, min(count * size, len(known.tokens) - size + 1), size):
+            parent = digests[-1] if digests else _root(known.namespace)
+            digests.append(_next(parent, known.tokens[start : start + size]))
+        return digests[:count]
+
     # Why
 
     def on_PrefixMatched(self, event: ev.PrefixMatched, view: EngineView) -> None:
-        self.block_size = view.block_size
         if known := self.known.get(event.request):
-            known.match = (event.num_tokens, event.end)
-            known.diagnosis = self._diagnose(event.request, known) if event.end == "no_entry" else None
+            known.match, known.length = (event.num_tokens, event.end), len(known.tokens)
+            known.diagnosis = self._diagnose(event.request, known, view.block_size) if event.end == "no_entry" else None
 
-    def _diagnose(self, request: str, known: Known) -> Diagnosis:
-        """Compare with every remembered request, the most recent first. With one that was never admitted only what it
-        will compute can be compared: nothing that it begins with has ever been in the cache."""
+    def _diagnose(self, request: str, known: Known, size: int) -> Diagnosis:
+        """Compare with the latest requests, the most recent first. With one that was never admitted only what it will
+        compute can be compared: nothing that it begins with has ever been in the cache."""
         assert known.match is not None
         start = known.match[0]
-        end = start + self.block_size  # the block that was not found holds positions [start, end)
-        nearest, shared, elsewhere = None, start - 1, None
+        end = start + size  # the block that was not found holds positions [start, end)
+        nearest, shared, elsewhere, ended = None, start - 1, None, None
         at_shared = known.tokens[shared : shared + 1] if shared >= 0 else None
-        for other, candidate in reversed(self.known.items()):
+        for other, candidate in islice(reversed(self.known.items()), self.max_requests):
             if other == request:
                 continue
             alike = candidate.namespace is known.namespace or candidate.namespace == known.namespace
@@ -169,29 +187,42 @@ class History(Follower):
                 continue  # it has no more in common than the nearest so far
             common = common_prefix(known.tokens, candidate.tokens)
             if not alike:
-                if common >= end and self._digest(known.tokens, candidate.namespace, end) in self._findable:
+                if common >= end and _digest(known.tokens, candidate.namespace, end, size) in self._findable:
                     elsewhere = elsewhere or other
-            elif common > shared and (candidate.admitted if common < end else self._might_have(candidate, end)):
+            elif common >= end and not candidate.live and candidate.num_computed < end:  # it never computed the block
+                if candidate.num_computed == len(candidate.tokens) - 1:
+                    ended = ended or other
+            elif common > shared and (candidate.admitted or common >= end):
                 nearest, shared, at_shared = other, common, known.tokens[common : common + 1]
-        loss = self.losses.of(self._digest(known.tokens, known.namespace, end))
+        block = start // size
+        loss = self.losses.of(self._digests_of(known, end // size, size)[-1])
         if loss is not None:
-            return Diagnosis("evicted", nearest if shared >= end else None, loss=loss, elsewhere=elsewhere)
+            return Diagnosis("evicted", block, loss=loss, elsewhere=elsewhere)
         if nearest is None:
-            return Diagnosis("unknown", elsewhere=elsewhere)
+            return Diagnosis("no_kv" if ended else "unknown", block, ended, elsewhere=elsewhere)
+        candidate = self.known[nearest]
         if shared < end:
-            return Diagnosis("difference", nearest, token=shared, elsewhere=elsewhere)
-        computed = self.known[nearest].num_computed >= end
-        return Diagnosis("not_published" if computed else "not_computed", nearest, elsewhere=elsewhere)
+            there = candidate.tokens[shared] if shared < len(candidate.tokens) else None
+            figures = len(candidate.tokens), shared, known.tokens[shared], there
+            return Diagnosis("difference", block, nearest, *figures, elsewhere=elsewhere)
+        if candidate.num_computed >= end:
+            return Diagnosis("not_published", block, nearest, elsewhere=elsewhere)
+        if candidate.turn is not None:
+            return Diagnosis("not_computed", block, nearest, elsewhere=elsewhere)
+        if computing := self._who_computes(request, known, end):
+            return Diagnosis("not_computed", block, computing, elsewhere=elsewhere)
+        return Diagnosis("waiting", block, nearest, elsewhere=elsewhere)
 
-    def _might_have(self, candidate: Known, end: int) -> bool:
-        """Whether a request that sent the very block has it, or will: one that ended without it never will."""
-        return candidate.live or candidate.num_computed >= end
-
-    def _digest(self, tokens: "array[int]", namespace: Namespace, end: int) -> bytes:
-        digest = _root(namespace)
-        for start in range(0, end, self.block_size):
-            digest = _next(digest, tokens[start : start + self.block_size])
-        return digest
+    def _who_computes(self, request: str, known: Known, end: int) -> str | None:
+        """The running request, admitted first, that begins with the same `end` tokens."""
+        start = known.tokens[:end]
+        same = [
+            (candidate.turn, other)
+            for other, candidate in self.known.items()
+            if candidate.turn is not None and other != request and candidate.namespace == known.namespace
+            if candidate.tokens[:end] == start
+        ]
+        return min(same)[1] if same else None
 
 
 def _root(namespace: Namespace) -> bytes:
@@ -202,5 +233,9 @@ def _next(parent: bytes, tokens: "array[int]") -> bytes:
     return blake2b(parent + tokens.tobytes(), digest_size=16).digest()
 
 
-def _evicted_why(request: str | None) -> str:
-    return "evict() was called" if request is None else "another request needed the room"
+def _digest(tokens: "array[int]", namespace: Namespace, end: int, size: int) -> bytes:
+    """That of the last of the blocks that hold the first `end` tokens."""
+    digest = _root(namespace)
+    for start in range(0, end, size):
+        digest = _next(digest, tokens[start : start + size])
+    return digest

@@ -8,7 +8,7 @@
 """
 
 from minicache.core.event_stream import EventStream
-from minicache.core.events import RequestPreempted
+from minicache.core.events import PreemptionCause, RequestPreempted
 from minicache.core.prefix_cache import PrefixCache
 from minicache.core.queue_policy import policy_named
 from minicache.core.request import Request, RequestStatus
@@ -41,9 +41,16 @@ class Queues:
         decode if `publish_outputs` is `as_filled`. Pure."""
         return start < self.prefill_end[request.id] or self.config.publish_outputs == "as_filled"
 
-    def _preempt(self, request: Request, why: str, front: bool) -> None:
+    def _preempt(
+        self,
+        request: Request,
+        cause: PreemptionCause,
+        front: bool,
+        needed_by: str | None = None,
+        error: str | None = None,
+    ) -> None:
         """Release a running request's blocks and put it back into the queue, at the front or at the back. When it is
-        admitted again, it computes the tokens that it cannot hit. `why` is the reason, as a clause."""
+        admitted again, it computes the tokens that it cannot hit. The cause is that of `RequestPreempted`."""
         self.running.remove(request)
         request.status = RequestStatus.PREEMPTED
         request.num_preemptions += 1
@@ -52,6 +59,6 @@ class Queues:
         else:
             self.waiting.append(request)
         if self.events:
-            self.events.emit(RequestPreempted(request.id, front, why))
+            self.events.emit(RequestPreempted(request.id, front, cause, needed_by, error))
         self.cache.release(request)
         request.num_computed_tokens = 0

@@ -123,6 +123,7 @@ class RadixCache(PagedCache):
                 self.events.emit(
                     BlocksPublished(
                         request.id,
+                        done.num_shared * self.block_size,
                         tuple(leaf.blocks),
                         tuple(leaf.tokens),
                         request.namespace,

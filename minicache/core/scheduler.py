@@ -79,10 +79,15 @@ class Scheduler(Queues):
         for a request that could not run even alone; then nothing has changed."""
         if request.id in self._requests or request.status is not RequestStatus.WAITING:
             raise InvalidArgument(f"request {request.id!r} was added before: make a new Request with its own id")
-        if reason := _too_long_for(self.cache, request):
+        needed = _blocks_needed(self.cache, request)
+        if needed > self.cache.capacity:
             if self.events:
-                self.events.emit(RequestRejected(request.id, reason))
-            raise RequestTooLong(reason)
+                self.events.emit(
+                    RequestRejected(
+                        request.id, request.num_prompt_tokens, request.max_tokens, needed, self.cache.capacity
+                    )
+                )
+            raise _too_long(self.cache, request, needed)
         self._requests[request.id] = request
         self.waiting.append(request)
         if self.events:
@@ -127,7 +132,7 @@ class Scheduler(Queues):
         order in which they ran."""
         self._require_at_rest()
         for request in reversed(list(self.running)):
-            self._preempt(request, "all running requests were preempted", front=True)
+            self._preempt(request, "preempt_all", front=True)
 
     def reset_cache(self, preempt_running: bool = False) -> bool:
         """Forget everything cached, and the hit rates. Returns `False`, with nothing changed, while requests hold
@@ -172,8 +177,8 @@ class Scheduler(Queues):
         self._require_at_rest()
         self.config.require_possible_with(cache)
         for request in self._requests.values():
-            if reason := _too_long_for(cache, request):
-                raise RequestTooLong(reason)
+            if (needed := _blocks_needed(cache, request)) > cache.capacity:
+                raise _too_long(cache, request, needed)
         self.preempt_all()
         self.cache = cache
         self.order = policy_named(self.config.queue_policy, cache)
@@ -280,7 +285,7 @@ class Scheduler(Queues):
             self._in_flight = None
             for item in reversed(plan.scheduled):
                 if not item.request.status.is_final:
-                    self._preempt(item.request, f"the model run of step {plan.step} failed: {error!r}", front=True)
+                    self._preempt(item.request, "step_failed", front=True, error=repr(error))
             for newcomer in plan.newcomers:  # as if it was never admitted
                 newcomer.num_cached_tokens = newcomer.match_end = None
             self._release_aborted()
@@ -306,12 +311,13 @@ class Scheduler(Queues):
         )
 
 
-def _too_long_for(cache: PrefixCache, request: Request) -> str | None:
-    """The reason why a request could not even run alone in this cache; None if it could."""
-    needed = -(-(request.num_prompt_tokens + request.max_tokens - 1) // cache.block_size)
-    if needed <= cache.capacity:
-        return None
-    return (
+def _blocks_needed(cache: PrefixCache, request: Request) -> int:
+    """Blocks that a request needs at its longest, if it runs alone."""
+    return -(-(request.num_prompt_tokens + request.max_tokens - 1) // cache.block_size)
+
+
+def _too_long(cache: PrefixCache, request: Request, needed: int) -> RequestTooLong:
+    return RequestTooLong(
         f"request {request.id!r} needs {needed} blocks of {cache.block_size} tokens "
         f"({request.num_prompt_tokens} prompt tokens, max_tokens {request.max_tokens}) and the pool has "
         f"{cache.capacity}: raise num_blocks, or shorten the prompt or max_tokens"

@@ -108,8 +108,8 @@ class StepPlanner:
             planned = self.items.pop(victim.id, None)
             if planned is not None:
                 self.budget += planned.num_tokens
-            why = f"{request.id} needed a block and none was free"
-            self.queues._preempt(victim, why, front=self.config.preempted_to == "front")
+            front = self.config.preempted_to == "front"
+            self.queues._preempt(victim, "no_free_block", front, needed_by=request.id)
             self.num_preempted += 1
             self.queues.new_token_ratio = self.config.ratio_after_preemption(self.queues.running)
             if victim is request:

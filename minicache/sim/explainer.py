@@ -1,7 +1,7 @@
-"""Explanations on demand: of a request, of a block, of an event, at any place of a timeline.
+"""Explanations on demand: of a request, a block or an event, at any place of a timeline.
 
 Each is a list of whole sentences: what happened, by which rule, what would have made it different, and which function
-of `minicache.core` decided. The sentences about events are the transcript's.
+of `minicache.core` decided. The sentences about events are the narrator's.
 """
 
 from collections.abc import Iterable
@@ -10,16 +10,14 @@ from typing import Any
 
 from minicache.common.suggest import suggestion
 from minicache.core import events as ev
-from minicache.core.events import Event
 from minicache.core.views import EngineView
 from minicache.sim.errors import UnknownThing
-from minicache.sim.narration import Narration
-from minicache.sim.narrator import Narrator
+from minicache.sim.narrator import Line, Narrator
 from minicache.sim.phrases import listed, plural, short_hash
 from minicache.sim.rules import Rule
+from minicache.sim.scene import Scene
 from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.timeline import Timeline
-from minicache.sim.transcript import Line
 
 TURNING_POINTS = (
     ev.RequestArrived,
@@ -42,6 +40,10 @@ class Account:
     sentence: str
     rule: Rule
 
+    @classmethod
+    def of(cls, line: Line) -> "Account":
+        return cls(line.place, line.event.step, line.words, line.rule)
+
     def __str__(self) -> str:
         rule = self.rule
         return f"{self.sentence} The rule: {rule.name}. {rule.otherwise} ({rule.decided_by})"
@@ -59,7 +61,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """`summary` says how things stand; `accounts` tell how it came to that, in order."""
+    """`summary` says how things stand, `accounts` how it came to that, in order."""
 
     subject: str
     summary: str
@@ -73,38 +75,33 @@ class Explained:
         return {"subject": self.subject, "summary": self.summary, "accounts": accounts}
 
 
-def explain_event(timeline: Timeline, place: int, narration: Narration | None = None) -> Explained:
-    """The event at `place`; raises `UnknownThing`. A `narration` of the timeline that is there already saves time."""
-    timeline.require(place)
-    line = (narration or Narration(timeline)).at(place)
-    return Explained(f"event {place}", f"{type(line.event).__name__}, in step {line.event.step}.", [_account(line)])
-
-
-def _account(line: Line) -> Account:
-    return Account(line.place, line.event.step, line.words, line.rule)
+def explain_event(timeline: Timeline, place: int, narrator: Narrator | None = None) -> Explained:
+    """The event at `place`; raises `UnknownThing`. A `narrator` of the timeline that exists already saves time."""
+    line = (narrator or Narrator(timeline)).line(place)
+    return Explained(f"event {place}", f"{type(line.event).__name__}, in step {line.event.step}.", [Account.of(line)])
 
 
 def explain_request(
     timeline: Timeline,
     request: str,
     last: int | None = None,
-    narration: Narration | None = None,
+    narrator: Narrator | None = None,
     view: EngineView | None = None,
 ) -> Explained:
-    """What became of a request up to place `last` and why its lookups found what they found; raises `UnknownThing`. A
-    `view` that stands at `last` already saves time."""
-    narration = narration or Narration(timeline)
-    ids = [id for id in narration.places.requests if id != TAKEN_AWAY]
+    """What became of a request up to place `last`, and why its lookups found what they found; raises `UnknownThing`. A
+    `view` that stands at `last` saves time."""
+    narrator = narrator or Narrator(timeline)
+    ids = [id for id in narrator.places.requests if id != TAKEN_AWAY]
     if request not in ids:
         raise UnknownThing(no_request(request, ids))
     last = len(timeline) - 1 if last is None else last
-    points = _turning_points(timeline, narration.places.of_request(request, last))
-    accounts = [_account(line) for line in narration.lines(points)]
-    return Explained(f"request {request}", _state_of_request(view or narration.view(last), request), accounts)
+    points = _turning_points(timeline, narrator.places.of_request(request, last))
+    accounts = list(map(Account.of, narrator.lines(points)))
+    return Explained(f"request {request}", _state_of_request(view or narrator.view(last), request), accounts)
 
 
 def _turning_points(timeline: Timeline, all_places: Iterable[int]) -> list[int]:
-    """Of many lookups while it waits, the one that counted is told: the last before it is admitted."""
+    """Of many lookups while the request waits, only the last before its admission is described: that one counted."""
     places: list[int] = []
     lookup: int | None = None
     shortage: tuple[int, int] | None = None
@@ -112,7 +109,7 @@ def _turning_points(timeline: Timeline, all_places: Iterable[int]) -> list[int]:
         event = timeline.events[place]
         if isinstance(event, ev.PrefixMatched):
             lookup = place
-        elif isinstance(event, ev.AdmissionFailed):  # of many in a row, those are told that were short of other figures
+        elif isinstance(event, ev.AdmissionFailed):  # of many in a row, those with figures of their own
             if (event.needed, event.free) != shortage:
                 places.append(place)
             shortage = event.needed, event.free
@@ -125,7 +122,7 @@ def _turning_points(timeline: Timeline, all_places: Iterable[int]) -> list[int]:
 
 
 def no_request(request: str, ids: list[str]) -> str:
-    """That a run has no such request, and of those that it has the one that is nearly called so, or the first few."""
+    """That a run has no such request; then the one with the nearest name, or the first few that it has."""
     few = ", ".join(ids[:8]) + (", …" if len(ids) > 8 else "")
     return f"this run has no request {request!r}{suggestion(request, ids) or f': it has {few}'}"
 
@@ -134,7 +131,7 @@ def _state_of_request(view: EngineView, id: str) -> str:
     request = view.requests.get(id) or view.ended.get(id)
     if request is None:
         return f"{id} has not arrived, or was refused."
-    said = len(request.tokens) - request.num_prompt_tokens
+    generated = len(request.tokens) - request.num_prompt_tokens
     cached = request.num_cached_tokens
     found = "has not been admitted" if cached is None else f"hit {cached:,} of them"
     times = {0: "was never preempted", 1: "was preempted once"}.get(
@@ -143,8 +140,8 @@ def _state_of_request(view: EngineView, id: str) -> str:
     blocks = len(view.tables.get(id, ()))
     holds = f" and holds {plural(blocks, 'block')}" if blocks else ""
     return (
-        f"{id} is {request.status}{holds}: it asked with {plural(request.num_prompt_tokens, 'token')}, {found}, "
-        f"{times} and has generated {said} of {request.max_tokens}."
+        f"{id} is {request.status}{holds}: its prompt has {plural(request.num_prompt_tokens, 'token')}, it {found}, "
+        f"{times} and has generated {generated:,} of {plural(request.max_tokens, 'token')}."
     )
 
 
@@ -152,58 +149,54 @@ def explain_block(
     timeline: Timeline,
     block: int,
     last: int | None = None,
-    narration: Narration | None = None,
+    narrator: Narrator | None = None,
     view: EngineView | None = None,
 ) -> Explained:
-    """How a block stands at place `last` and all that happened to it until then; raises `UnknownThing`. A `view` that
-    stands at `last` already saves time."""
-    narration = narration or Narration(timeline)
+    """The state of a block at place `last` and everything that happened to it until then; raises `UnknownThing`. A
+    `view` that stands at `last` saves time."""
+    narrator = narrator or Narrator(timeline)
     last = len(timeline) - 1 if last is None else last
-    num_blocks = (view or narration.view(last)).num_blocks
+    num_blocks = (view or narrator.view(last)).num_blocks
     if not 0 <= block < num_blocks:
         raise UnknownThing(f"there is no block b{block}: this pool has b0 to b{num_blocks - 1}")
     start = timeline.previous(last + 1, "PoolReplaced") or 0  # since then it is this pool
-    places = narration.places.of_block(block, start, last)
-    accounts = [_account(line) for line in narration.lines(places)]
-    narrator = narration.narrator(last, view or narration.view(last))
-    published = next((at for at in reversed(places) if isinstance(timeline.events[at], ev.BlocksPublished)), None)
-    content = ""
-    if published is not None and _is_findable(narrator, block):
-        content = _content(narrator, block, timeline.events[published], narration.lookups.first_published(published))
-    return Explained(f"block b{block}", _state_of_block(narrator, block, content), accounts)
+    places = narrator.places.of_block(block, start, last)
+    accounts = list(map(Account.of, narrator.lines(places)))
+    scene = narrator.scene(last, view)
+    published = next(
+        (event for at in reversed(places) if isinstance(event := timeline.events[at], ev.BlocksPublished)), None
+    )
+    content = _content(scene, block, published) if published and scene.is_findable(block) else ""
+    return Explained(f"block b{block}", _state_of_block(scene, block, content), accounts)
 
 
-def _is_findable(narrator: Narrator, block: int) -> bool:
-    return block in narrator.hashes or narrator.node_of(block) is not None
-
-
-def _state_of_block(narrator: Narrator, block: int, content: str) -> str:
-    """`content` is what a lookup finds in it; empty if none can."""
+def _state_of_block(scene: Scene, block: int, content: str) -> str:
+    """`content` is what a lookup finds in it; empty if no lookup can find it."""
     if block == 0:
         return (
             "Block b0 is the null block: it fills the empty places of block tables, and is never handed out, published "
             "or evicted."
         )
-    owners = narrator.owners(block)
+    owners = scene.holders([block])
     if owners:
         return f"Block b{block} is in use by {listed(owners)}, and a lookup finds {content or 'nothing in it'}."
-    how = f"cached: nobody uses it, but a lookup finds {content}" if content else "empty: a lookup finds nothing in it"
-    queue = list(narrator.free)
+    how = "empty: a lookup finds nothing in it"
+    if content:
+        how = f"cached: no request uses it, but a lookup finds {content}"
+    queue = list(scene.view.free)
     if block in queue:
         place = queue.index(block)
         number = f"number {place + 1:,} of {len(queue):,} in the free queue"
         return f"Block b{block} is {how}. It is {number if place else 'the next to be handed out'}."
-    return f"Block b{block} is {how}. It goes when node {narrator.node_of(block)} of the tree is evicted."
+    return f"Block b{block} is {how}. It is freed when node {scene.node_of(block)} of the tree is evicted."
 
 
-def _content(narrator: Narrator, block: int, published: Event, first: int) -> str:
-    """What it holds: the event published it, together with others of which the first is number `first` of a prompt."""
-    assert isinstance(published, ev.BlocksPublished)
-    size, number = narrator.block_size, published.blocks.index(block)
-    request, index = published.request, first + number
+def _content(scene: Scene, block: int, published: ev.BlocksPublished) -> str:
+    """The tokens in it, which the event published."""
+    size, number = scene.view.block_size, published.blocks.index(block)
     tokens = published.tokens[number * size : (number + 1) * size]
-    hash = narrator.hashes.get(block)
+    hash = scene.view.hashes.get(block)
     under = f" under hash {short_hash(hash)}…" if hash else ""
-    start, end = index * size, (index + 1) * size - 1
-    which = f"token {start:,}" if start == end else f"tokens {start:,} to {end:,}"
-    return f"{which} of {request}, {narrator.token_words.run(tokens)}, in it{under}"
+    start = published.start + number * size
+    which = f"token {start:,}" if size == 1 else f"tokens {start:,} to {start + size - 1:,}"
+    return f"{which} of {published.request}, {scene.tokens.run(tokens)}, in it{under}"

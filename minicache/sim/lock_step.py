@@ -1,6 +1,6 @@
 """Two caches side by side: the same scenario, step by step, on one clock; where they part, and why.
 
-The clock goes on by the longer of the two steps, so that requests arrive in the same step in both.
+The clock advances by the longer of the two steps, so that requests arrive in the same step in both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicache.core import events as ev
+from minicache.sim.narrator import Narrator
+from minicache.sim.phrases import plural
 from minicache.sim.scenario import CACHE_NAMES, KINDS, Kind, Scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
-from minicache.sim.transcript import narrate
 
 NAMES: dict[Kind, str] = {kind: f"the {name}" for kind, name in CACHE_NAMES.items()}
 
@@ -24,22 +25,28 @@ class Facts:
     computed: int = 0
     preempted: bool = False
     refused: bool = False
-    words: list[str] = field(default_factory=list)
+    decided: list[int] = field(default_factory=list)  # places of the events that decided it
 
     def differs_from(self, other: "Facts") -> str | None:
-        """Which fact is another, by name."""
+        """The name of the first fact that is different."""
         for name in ("found", "preempted", "refused", "computed"):
             if getattr(self, name) != getattr(other, name):
                 return name
         return None
 
-    def say(self, name: str, request: str) -> str:
-        if name == "found":
-            return f"does not admit {request}" if self.found is None else f"finds {self.found:,} tokens of {request}"
-        if name == "computed":
-            return f"computes {self.computed:,} tokens of {request}"
-        done = {"preempted": "preempts", "refused": "has no room for"}[name]
-        return f"{done} {request}" if getattr(self, name) else f"has no need to: {request} stays"
+    def describe(self, name: str, request: str) -> str:
+        """The fact of that name, about `request`: `finds 640 tokens of user2`."""
+        match name:
+            case "found" if self.found is None:
+                return f"does not admit {request}"
+            case "found":
+                return f"finds {self.found:,} tokens of {request}"
+            case "computed":
+                return f"computes {self.computed:,} tokens of {request}"
+            case "preempted":
+                return f"preempts {request}" if self.preempted else f"does not preempt {request}"
+            case _:
+                return f"has no room for {request}" if self.refused else f"has room for {request}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES)
     """Where the two part: for each request the first step in which they do, in order. `names` is what they are called:
     two runs over the same kind of cache can be compared too."""
     hash_facts, radix_facts = (_facts(timelines[kind]) for kind in KINDS)
+    narrators = {kind: Narrator(timelines[kind]) for kind in KINDS}
     found: dict[str, Parting] = {}
     for step, request in sorted({**hash_facts, **radix_facts}, key=lambda key: key[0]):  # stable: as they came
         if request in found:
@@ -87,8 +95,8 @@ def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES)
         }
         name = pair["hash"].differs_from(pair["radix"])
         if name is not None:
-            each = [f"{names[kind]} {facts.say(name, request)}" for kind, facts in pair.items()]
-            why = {kind: " ".join(facts.words) for kind, facts in pair.items()}
+            each = [f"{names[kind]} {facts.describe(name, request)}" for kind, facts in pair.items()]
+            why = {kind: " ".join(line.words for line in narrators[kind].lines(pair[kind].decided)) for kind in KINDS}
             found[request] = Parting(step, request, f"{each[0]}, {each[1]}", why)
     return list(found.values())
 
@@ -96,39 +104,35 @@ def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES)
 def _facts(timeline: Timeline) -> dict[tuple[int, str], Facts]:
     """(step, request) -> what was done with it."""
     facts: dict[tuple[int, str], Facts] = {}
-    lookups: dict[str, str] = {}
-    for line in narrate(timeline):
-        event = line.event
-        request = getattr(event, "request", None)
-        if request is None:
-            continue
-        if isinstance(event, ev.PrefixMatched):
-            lookups[request] = line.words
-            continue
-        if not isinstance(event, ev.RequestAdmitted | ev.TokensComputed | ev.RequestPreempted | ev.AdmissionFailed):
-            continue
-        fact = facts.setdefault((event.step, request), Facts())
-        if isinstance(event, ev.RequestAdmitted):
-            fact.found = event.num_cached_tokens
-            fact.words.append(lookups[request])
-        elif isinstance(event, ev.TokensComputed):
-            fact.computed += event.num_tokens
-        else:
-            fact.preempted |= isinstance(event, ev.RequestPreempted)
-            fact.refused |= isinstance(event, ev.AdmissionFailed)
-            fact.words.append(line.words)
+    lookups: dict[str, int] = {}
+    for place, event in enumerate(timeline.events):
+        match event:
+            case ev.PrefixMatched():
+                lookups[event.request] = place
+            case ev.RequestAdmitted():
+                fact = facts.setdefault((event.step, event.request), Facts())
+                fact.found = event.num_cached_tokens
+                fact.decided.append(lookups[event.request])
+            case ev.TokensComputed():
+                facts.setdefault((event.step, event.request), Facts()).computed += event.num_tokens
+            case ev.RequestPreempted() | ev.AdmissionFailed():
+                fact = facts.setdefault((event.step, event.request), Facts())
+                fact.preempted |= isinstance(event, ev.RequestPreempted)
+                fact.refused |= isinstance(event, ev.AdmissionFailed)
+                fact.decided.append(place)
     return facts
 
 
 def report(found: list[Parting], limit: int = 6) -> Iterator[str]:
     """The partings in lines of text, the first `limit` of them with their reasons."""
     if not found:
-        yield "The two caches never part: they find and compute the same tokens of every request in every step."
+        yield "The two caches treat every request alike: in every step they find and compute the same tokens of it."
         return
     for number, parting in enumerate(found[:limit]):
-        yield f"They part first here. {parting.sentence}" if number == 0 else parting.sentence
+        first = f"The two caches differ first in step {parting.step}: {parting.what}."
+        yield parting.sentence if number else first
         for kind, words in parting.why.items():
             if words:
                 yield f"  {kind:>5}: {words}"
     if len(found) > limit:
-        yield f"And {len(found) - limit} more requests that they treat differently."
+        yield f"They also treat {plural(len(found) - limit, 'more request')} differently."

@@ -1,77 +1,92 @@
-"""What a sentence asks for: the state, and what is known beside it. `words.py` and `rules.py` are given a narrator.
+"""The narrator: the events of a run in sentences with their rules, in any order. Transcript, TUI and CLI use this one.
 
-There are two kinds. This one stands over a view that somebody else folds and is told the rest; a `Listener`, which
-listens to a run from its first event on, finds out everything by itself.
+A sentence needs the state right after its event, and for a lookup the reason why it ended. The state is the caller's,
+if the caller has a view that stands there, else the narrator's own view; `timeline.findings` has the reason.
 """
 
-from collections.abc import Collection
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from minicache.core.events import BlocksPublished
+from minicache.core.events import Event, PrefixMatched
 from minicache.core.views import EngineView
-from minicache.sim.finding import Finding
-from minicache.sim.tokens import SIMULATED
+from minicache.sim.collection import no_collection
+from minicache.sim.places import Places
+from minicache.sim.rules import Rule, rule_of
+from minicache.sim.scene import Scene
+from minicache.sim.timeline import Timeline
+from minicache.sim.words import describe
+
+KEPT = 4096  # lines that are kept, the latest ones
+NEAR = 2000  # events that are applied to the own view rather than folded from a checkpoint
 
 
-class Narrator(EngineView):
-    """An `EngineView` that tells. `radix` says of which kind the cache is, once that can be told; `finding` is what the
-    latest lookup found."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An event, its sentence, and the rule for it."""
 
-    def __init__(self, num_blocks: int, block_size: int, modelled: bool = True) -> None:
-        super().__init__(num_blocks, block_size)
-        self.modelled = modelled  # whether times are a cost model's
-        self.start: float | None = (
-            0.0 if modelled else None
-        )  # a measured clock counts from anywhere: from the first event
-        self.token_words = SIMULATED
-        self.finding: Finding | None = None
-        self.radix = False
+    place: int
+    event: Event
+    words: str
+    rule: Rule
 
-    @classmethod
-    def over(cls, view: EngineView) -> "Narrator":
-        """One that shares the state of a view: valid until the view changes, and not to be changed itself."""
-        narrator = cls(1, view.block_size)
-        vars(narrator).update((name, value) for name, value in vars(view).items() if name in _STATE)
-        return narrator
 
-    def clock(self, time: float) -> str:
-        return f"{time - (self.start or 0.0):.3f} s{' (modelled)' if self.modelled else ''}"
+class Narrator:
+    """Describes the events of a timeline, which may grow."""
 
-    def is_ahead(self, event: BlocksPublished) -> bool:
-        """Whether blocks that have just been published are not computed yet."""
-        request = self.requests.get(event.request)
-        if request is None or event.node is not None:
-            return False
-        last = self.tables[event.request].index(event.blocks[-1])
-        return request.num_computed_tokens < (last + 1) * self.block_size
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._lines: OrderedDict[int, Line] = OrderedDict()
+        self._view: EngineView | None = None  # has taken the events up to `_stands_at`
+        self._stands_at = -1
+        self._places = Places(timeline)
 
-    # The pool
+    def line(self, place: int, view: EngineView | None = None) -> Line:
+        """The event at `place` in a sentence. `view`, if given, has just taken that event. Raises `UnknownThing`."""
+        if place in self._lines:
+            self._lines.move_to_end(place)
+            return self._lines[place]
+        self.timeline.require(place)
+        event, scene = self.timeline.events[place], self.scene(place, view)
+        line = self._lines[place] = Line(place, event, describe(event, scene), rule_of(event, scene))
+        if len(self._lines) > KEPT:
+            self._lines.popitem(last=False)
+        return line
 
-    def holders(self, blocks: Collection[int]) -> list[str]:
-        """The requests whose block tables name any of `blocks`, in order of admission."""
-        wanted = frozenset(blocks)
-        return [request for request, table in self.tables.items() if not wanted.isdisjoint(table)]
+    def lines(self, places: Iterable[int] | None = None) -> Iterator[Line]:
+        """The lines of some places, or of the whole run; quick if the places ascend. Raises as `line` does."""
+        return map(self.line, range(len(self.timeline)) if places is None else places)
 
-    def owners(self, block: int) -> list[str]:
-        """The requests whose block tables name `block`, in order of admission."""
-        return self.holders([block])
+    def is_kept(self, place: int) -> bool:
+        """Whether `line` needs no view for this place."""
+        return place in self._lines
 
-    def node_of(self, block: int) -> int | None:
-        """The radix node that has `block`."""
-        return next((id for id, node in self.nodes.items() if block in node.blocks), None)
+    def scene(self, place: int, view: EngineView | None = None) -> Scene:
+        """What is known at `place`, by `view` if it stands there; valid until that view, or the own one, moves on."""
+        timeline = self.timeline
+        event = timeline.events[place] if place >= 0 else None
+        return Scene(
+            view if view is not None else self.view(place),
+            timeline.token_words,
+            timeline.kind == "radix",
+            None if timeline.is_modelled else timeline.events[0].time if timeline.events else 0.0,
+            timeline.findings.at(place) if isinstance(event, PrefixMatched) else None,
+        )
 
     @property
-    def num_held(self) -> int:
-        return len(self._held())
+    def places(self) -> Places:
+        """Where something happens to what."""
+        self._places.update()
+        return self._places
 
-    @property
-    def num_findable_unheld(self) -> int:
-        """Blocks that nobody holds and that a lookup can find: what eviction would take."""
-        if self.hashes:
-            return len(self.hashes) - sum(block in self.hashes for block in self._held())
-        return sum(len(node.blocks) for node in self.nodes.values() if not node.locks)
-
-    def _held(self) -> set[int]:
-        return {block for table in self.tables.values() for block in table}
-
-
-_STATE = frozenset(vars(EngineView(1, 1)))
+    def view(self, place: int) -> EngineView:
+        """The state after the event at `place`, -1 for before the first; valid until the next call. It moves on from
+        where it stands if that is near and not after `place`."""
+        timeline, start = self.timeline, self._stands_at + 1
+        if self._view is None or not start <= place + 1 <= start + NEAR:
+            with no_collection():
+                checkpoint_place, checkpoint = timeline.checkpoint_at(max(0, timeline.checkpoint_before(place)))
+                self._view, start = checkpoint.restore(), checkpoint_place + 1
+        self._view.apply_all(timeline.events[start : place + 1])
+        self._stands_at = place
+        return self._view

@@ -1,6 +1,6 @@
-"""Small pieces of sentences: counts, ranges of blocks, hashes.
+"""Small pieces of sentences (counts, ranges of blocks, hashes), and the words of the field with their meanings.
 
-Blocks are numbered in two ways, and one must see which: those of the pool are `b43`, `b1–b16`; those of a prompt,
+Blocks are numbered in two ways, and a reader must see which: those of the pool are `b43`, `b1–b16`; those of a prompt,
 counted from its beginning, are `its block 0`.
 """
 
@@ -12,10 +12,15 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def requests_do(count: int, verb: str, noun: str = "request") -> str:
+    """`1 request waits`, `2 requests wait`."""
+    return f"{plural(count, noun)} {verb}{'s' if count == 1 else ''}"
+
+
 def listed(words: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    words = list(words)
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nobody"
+    """`a`, `a and b`, `a, b and c`; nothing if there are no words."""
+    *most, last = [*words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def ranges(numbers: Sequence[int], limit: int = 6, sign: str = "") -> str:
@@ -39,9 +44,9 @@ def block_ranges(blocks: Sequence[int], limit: int = 6) -> str:
     return ranges(blocks, limit, "b")
 
 
-def named_blocks(blocks: Sequence[int]) -> str:
+def named_blocks(blocks: Sequence[int], limit: int = 6) -> str:
     """`block b3`, `blocks b1–b4`: of the pool."""
-    return f"{'block' if len(blocks) == 1 else 'blocks'} {block_ranges(blocks)}"
+    return f"{'block' if len(blocks) == 1 else 'blocks'} {block_ranges(blocks, limit)}"
 
 
 def own_blocks(numbers: Sequence[int]) -> str:
@@ -50,11 +55,27 @@ def own_blocks(numbers: Sequence[int]) -> str:
 
 
 def short_hash(hash: bytes) -> str:
-    """The first four bytes in hex: enough to tell hashes of one run apart."""
+    """The first four bytes in hex: enough to tell the hashes of one run apart."""
     return hash[:4].hex()
 
 
-def sentence(text: str) -> str:
-    """`text` as a sentence of its own: with a capital where it begins with a word of ours, and with a full stop."""
-    text = text.strip()
-    return text if text.endswith((".", "!", "?", "…")) else text + "."
+GLOSSARY: dict[str, str] = {
+    "KV": "keys and values: what the model computes for a token once, and reads again for every later token",
+    "prefill": "computing the KV of a prompt, many tokens in a step",
+    "decode": "generating an answer, one token in a step",
+    "hash chain": "vLLM's prefix cache: it finds a full block by a hash of its tokens and of the hash before it, which "
+    "covers everything before",
+    "radix tree": "SGLang's prefix cache: prompts are paths in a tree, and share nodes as far as their tokens agree",
+    "publish": "to let lookups find a block, or a node of the tree, from now on",
+    "adopt": "to take cached blocks that a lookup found into the request's own block table",
+    "hit": "what a lookup found in the cache, in tokens: their KV is not computed again",
+    "cached": "said of a block that a lookup can find and no request uses: it is kept until its room is needed",
+    "evict": "to forget what a cached block holds, so that another request can have the block",
+    "null block": "block b0, which fills the empty places of block tables and is never handed out",
+    "preempted": "made to give its blocks back and wait again, because a running request needed a block and none was "
+    "free",
+    "lpm": "longest prefix match: a queue policy that admits first the request with the most cached tokens",
+    "lru": "least recently used: an eviction strategy that evicts first what has not been used for the longest time",
+    "lfu": "least frequently used: an eviction strategy that evicts first the node with the fewest hits",
+    "modelled": "said of a time that comes from a formula over what a step computes, not from a clock",
+}

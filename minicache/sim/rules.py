@@ -1,16 +1,15 @@
 """By which rule something happened, what would have made it different, and which function of the core decided.
 
-One entry for each event type; for a lookup, one for each reason why it ended. The words may name the request, the other
-request and the token in question; where they need the figures of the event, they are in `otherwise.py`.
+One entry for each event type, and for a lookup one for each reason why it ended. Where the figures of the event say
+more than the entry's own words, `_otherwise` makes the sentence.
 """
 
 from dataclasses import dataclass, replace
 
 from minicache.core import events as ev
-from minicache.sim.finding import Finding
-from minicache.sim.lookup_words import differs_inside
-from minicache.sim.narrator import Narrator
-from minicache.sim.otherwise import otherwise
+from minicache.core.explain import Explanation
+from minicache.sim.phrases import plural
+from minicache.sim.scene import Scene
 from minicache.sim.simulator import TAKEN_AWAY
 
 
@@ -29,58 +28,65 @@ LOOKUP = {"hash": "core/hash_chain_cache.py HashChainCache.lookup", "radix": "co
 LOOKUPS: dict[str, tuple[str, str]] = {
     "difference": (
         "nothing after a difference",
-        "Had {request} gone on as {other} does, it could have found more: put what differs after what is shared.",
+        "If {request} went on as {other} does, it could find more: put the parts that differ after the parts that are "
+        "shared.",
     ),
     "ends": (
         "full blocks only",
-        "Had {other} gone on in the same way to the end of that block, the block could have been found.",
+        "If {other} went on in the same way to the end of that block, the block could be found.",
     ),
     "evicted": (
         "least recently used first",
-        "With more blocks in the pool, or had {request} come before step {step}, it would still have been there.",
+        "With more blocks in the pool, or if {request} had come before step {step}, it would still have been there.",
     ),
     "evicted_from_the_tree": (
         "leaves first, in the strategy's order",
-        "With more blocks in the pool, or had {request} come before step {step}, it would still have been there.",
+        "With more blocks in the pool, or if {request} had come before step {step}, it would still have been there.",
     ),
-    "lost": ("what is lost is computed again", "Had that not happened, the block would still have been there."),
+    "lost": ("lost KV is computed again", "Without that event the block would still have been there."),
     "not_computed": (
         "computed KV only",
-        "Had {request} come when {other} had got so far, it would have found it.",
+        "If {request} had come after {other} had computed it, it would have found it.",
     ),
     "not_computed_in_the_tree": (
         "computed KV only",
-        "Had {request} come when {other} had got so far, it would have found it; so it would if KV were published when "
-        "it is scheduled, as the hash chain can (publish_at).",
+        "If {request} had come after {other} had computed it, it would have found it; also if KV were published when "
+        "it is scheduled, as the hash chain can do (publish_at).",
     ),
     "not_published": (
         "output is published late",
-        "Were output published as each block fills (publish_outputs), or were {other} done, it would be found.",
+        "If output were published as each block fills (publish_outputs), or if {other} had ended, it would have been "
+        "found.",
     ),
     "other_namespace": (
         "namespaces never share",
         "With the same adapter, salt and extra key as {other}, {request} would have found it.",
     ),
-    "unknown": (
-        "somebody must be first",
-        "Had an earlier request {begun} with the same {unit}, it would have been found.",
+    "waiting": (
+        "the first request must compute",
+        "If an earlier request had {begun} with the same {unit}, its KV would have been found.",
     ),
-    "last_generated": (
+    "unknown": (
+        "the first request must compute",
+        "If an earlier request had {begun} with the same {unit}, its KV would have been found.",
+    ),
+    "no_kv": (
         "the last generated token has no KV",
-        "Had {other} generated one token more, the KV of this one would have been computed for it.",
+        "If {other} had generated one token more, the KV of this token would have been computed for it.",
     ),
     "whole": (
         "full blocks only",
-        "With smaller blocks more of the tail could be shared; at block size 1 all but one token.",
+        "With smaller blocks more of its end could be shared; with blocks of one token all but its last token.",
     ),
     "last_token": (
         "one token must be computed",
-        "Had the prompt a token more, this block would have been reused as well: the last token gives the logits.",
+        "If the prompt had one token more, this block would have been reused too: the last token gives the logits.",
     ),
+    "last_token_alone": ("one token must be computed", "Nothing: a lookup never finds the last token of a request."),
     "too_short": ("full blocks only", "With a longer prompt or smaller blocks there would be a block to reuse."),
     "skipped": (
-        "what is computed has logits",
-        "Without prompt log-probabilities, and reading the cache, it would have looked further.",
+        "only computed tokens have logits",
+        "Without prompt log-probabilities, and with leave to read the cache, it would have looked further.",
     ),
 }
 
@@ -94,41 +100,41 @@ POOL, TREE = "core/block_pool.py BlockPool", "core/radix_tree.py RadixTree"
 
 EVENTS: dict[type[ev.Event], Rule] = {
     ev.StepStarted: Rule(
-        "one budget a step",
+        "one budget for a step",
         "With a larger max_num_batched_tokens the same work would take fewer steps.",
         f"{SCHEDULER}.schedule",
     ),
     ev.StepFinished: Rule(
-        "one budget a step", "With less to compute the step would have taken less time.", f"{SCHEDULER}.update"
+        "one budget for a step", "With less to compute the step would have taken less time.", f"{SCHEDULER}.update"
     ),
     ev.RequestArrived: Rule(
-        "what fits into the pool may wait",
+        "a request must fit into the pool",
         "A request that needs more blocks than the pool has is refused.",
         f"{SCHEDULER}.add",
     ),
     ev.RequestRejected: Rule(
-        "what fits into the pool may wait",
-        "With more blocks, or a shorter prompt, it would have waited.",
+        "a request must fit into the pool",
+        "With more blocks, a shorter prompt or a smaller max_tokens it would have been put into the queue.",
         f"{SCHEDULER}.add",
     ),
     ev.QueueReordered: Rule(
         "the queue policy",
-        "With queue_policy fcfs the order of arrival would have stayed; lpm takes the longest prefix match first.",
+        "With queue_policy fcfs the order of arrival would have stayed; lpm puts the longest prefix match first.",
         f"{PLANNER}._admit_waiting",
     ),
     ev.AdmissionFailed: Rule(
-        "nobody overtakes the head",
+        "no request overtakes the head",
         "With more free blocks, or with more of its prompt cached, it would have been admitted.",
         f"{PLANNER}._admit",
     ),
     ev.RequestAdmitted: Rule(
         "running first, then waiting",
-        "Without budget, without room or with max_num_seqs running requests it would have waited.",
+        "Without budget, without free blocks or with max_num_seqs running requests it would have waited.",
         f"{PLANNER}._admit",
     ),
     ev.TokensComputed: Rule(
-        "what is found is not computed",
-        "What a longer match had found would not have been computed.",
+        "cached tokens are not computed",
+        "Tokens that a longer match had found would not have been computed.",
         f"{SCHEDULER}.update",
     ),
     ev.TokensSampled: Rule(
@@ -137,17 +143,20 @@ EVENTS: dict[type[ev.Event], Rule] = {
         f"{SCHEDULER}.update",
     ),
     ev.RequestPreempted: Rule(
-        "somebody must make room",
-        "With more blocks, fewer running requests (max_num_seqs) or shorter outputs nobody would have had to.",
+        "a running request makes room",
+        "With more blocks, fewer running requests (max_num_seqs) or shorter outputs no request would have been "
+        "preempted.",
         f"{SCHEDULER}._preempt",
     ),
     ev.RequestFinished: Rule(
         "done at max_tokens or a stop token", "With a larger max_tokens it would have gone on.", f"{SCHEDULER}.update"
     ),
-    ev.RequestAborted: Rule("aborts wait for the step's end", "Nobody can undo an abort.", f"{SCHEDULER}.abort"),
+    ev.RequestAborted: Rule(
+        "an abort is final", "To get the answer its caller must send the request again.", f"{SCHEDULER}.abort"
+    ),
     ev.BlocksAdopted: Rule(
         "adopt first, then take",
-        "Taken in the other order, making room could evict the very blocks that matched.",
+        "In the other order, making room could evict the very blocks that matched.",
         f"{PAGED}.allocate",
     ),
     ev.BlocksAllocated: Rule(
@@ -162,21 +171,21 @@ EVENTS: dict[type[ev.Event], Rule] = {
     ),
     ev.BlocksReleased: Rule(
         "tail first",
-        "Freed in the other order, the beginning of a prompt, which others share, would be evicted first.",
+        "In the other order, the beginning of a prompt, which other requests share, would be evicted first.",
         f"{PAGED}.release",
     ),
     ev.BlocksUnpublished: Rule(
-        "computed KV only", "Had the step been computed, the blocks could still be found.", f"{HASH}._let_go"
+        "computed KV only", "If the step had been computed, lookups could still find the blocks.", f"{HASH}._let_go"
     ),
     ev.BlocksEvicted: Rule(
         "least recently used first",
-        "With a larger pool, or had somebody used these blocks meanwhile, others would have gone, or none.",
+        "With a larger pool, or if a request had used these blocks in the meantime, they would have stayed.",
         f"{POOL}.allocate",
     ),
     ev.NodesEvicted: Rule(
         "leaves first, in the strategy's order",
-        "A lock at or below a node keeps it. The strategy gives the order: lru the least recently used first, lfu the "
-        "least frequently used.",
+        "A lock on a node or below it keeps the node. The strategy gives the order: lru evicts the least recently used "
+        "leaf first, lfu the least frequently used.",
         f"{TREE}.evict",
     ),
     ev.CacheReset: Rule(
@@ -184,104 +193,162 @@ EVENTS: dict[type[ev.Event], Rule] = {
     ),
     ev.PoolReplaced: Rule(
         "KV lies in blocks of one pool",
-        "Had the pool kept its shape, the running requests would have gone on and hits would still be possible.",
+        "If the pool had kept its shape, the running requests would have gone on, and hits would still be possible.",
         f"{SCHEDULER}.replace_cache",
     ),
     ev.NodeSplit: Rule(
         "a match ends at a node",
-        "Had both gone on alike to the end of the node, nothing would be cut.",
+        "If both had gone on in the same way to the end of the node, the node would not have been split.",
         f"{TREE}.match",
     ),
     ev.PathInserted: Rule(
-        "what is inserted is refreshed", "Without being used again the path would be evicted earlier.", f"{TREE}.insert"
+        "an inserted path is refreshed", "A path that is not used again is evicted earlier.", f"{TREE}.insert"
     ),
     ev.LockMoved: Rule(
         "lock the new, then unlock the old",
-        "Unlocked first, the path could be evicted in between.",
+        "In the other order, the path could be evicted in between.",
         f"{TREE}.lock",
     ),
     ev.DuplicatesFreed: Rule(
         "one copy in the tree",
-        "Had it come a step later, it would have found these tokens; a hash chain would keep both copies.",
+        "If it had come a step later, it would have found these tokens; a hash chain would keep both copies.",
         f"{RADIX}.publish",
     ),
     ev.BlockTableRewritten: Rule(
         "use the tree's blocks",
-        "Left as it was, the table would name freed blocks: a use after free.",
+        "Without this the table would name freed blocks: a use after free.",
         f"{RADIX}.publish",
     ),
 }
 AHEAD = Rule(  # of its KV
     "published when scheduled",
-    "Safe: the step computes all that it schedules, each layer its KV before any of it is read; a block given up "
-    "first can no longer be found. A radix tree waits: it publishes computed KV only.",
+    "This is safe: the step computes everything that it schedules, and each layer writes its KV before it reads any; "
+    "a block that is given up before that can no longer be found. A radix tree publishes computed KV only.",
     f"{HASH}.publish",
 )
 IN_THE_TREE: dict[type[ev.Event], Rule] = {
     ev.BlocksPublished: Rule(
         "computed KV only",
-        "Until it is published, nobody else can find it. A hash chain publishes earlier, what a step is to compute.",
+        "Before it is published, no other request can find it. A hash chain publishes earlier: when the step is "
+        "scheduled.",
         f"{RADIX}.publish",
     ),
     ev.BlocksReleased: Rule(
-        "what the tree has stays",
-        "Blocks that were never published would have gone back to the free queue, and what they held been lost.",
+        "published blocks stay in the tree",
+        "Blocks that were never published would have gone back to the free queue, and their KV would have been lost.",
         f"{RADIX}._let_go",
     ),
 }
-
-
 TAKEN_OUT = Rule(  # by a fork; to the pool it is as if a request held them for ever
     "a pool with fewer blocks",
-    "Nobody gives them back: they count as in use to the end, and what needs blocks waits or evicts sooner.",
+    "These blocks never come back: they count as in use to the end, so requests wait and blocks are evicted sooner.",
     f"{POOL}.allocate",
 )
+MODELLED = "Modelled times come from a formula, not from a clock."
 
 
-def rule_of(event: ev.Event, narrator: Narrator) -> Rule:
-    """The rule behind an event that the narrator has just taken."""
+def rule_of(event: ev.Event, scene: Scene) -> Rule:
+    """The rule for an event that the scene's view has just taken."""
     if isinstance(event, ev.BlocksAllocated) and event.request == TAKEN_AWAY:
         return TAKEN_OUT
-    if isinstance(event, ev.PrefixMatched):
-        assert narrator.finding is not None
-        return lookup_rule(narrator.finding, narrator.radix, narrator.block_size)
-    if isinstance(event, ev.BlocksPublished) and narrator.is_ahead(event):
+    if scene.finding is not None:
+        return _lookup_rule(scene.finding, scene)
+    if isinstance(event, ev.BlocksPublished) and scene.is_ahead(event):
         return AHEAD
-    rule = (narrator.radix and IN_THE_TREE.get(type(event))) or EVENTS[type(event)]
-    words = otherwise(event, narrator)
-    return rule if words is None else replace(rule, otherwise=words)
+    rule = (scene.radix and IN_THE_TREE.get(type(event))) or EVENTS[type(event)]
+    otherwise = _otherwise(event, scene)
+    return rule if otherwise is None else replace(rule, otherwise=otherwise)
 
 
-def lookup_rule(finding: Finding, radix: bool, block_size: int) -> Rule:
-    """The rule by which a lookup found no more."""
-    found = finding.explanation
-    reason = _reason(finding, radix, block_size)
-    if reason == "last_token" and block_size == 1:
-        name, words = "one token must be computed", "Nothing: more than all but one token can never be found."
-    else:
-        name, text = LOOKUPS[reason]
-        parts = {
-            "request": found.request,
-            "other": found.other or finding.ended,
-            "step": found.step,
-            "begun": "gone on" if found.num_tokens else "begun",
-            "unit": "token" if block_size == 1 else "block",
-        }
-        words = text.format(**parts)
-    return Rule(name, words, LOOKUP["radix" if radix else "hash"])
+# Lookups
 
 
-def _reason(finding: Finding, radix: bool, block_size: int) -> str:
+def _lookup_rule(finding: Explanation, scene: Scene) -> Rule:
+    single = scene.view.block_size == 1
+    name, text = LOOKUPS[_reason(finding, scene.radix, single)]
+    otherwise = text.format(
+        request=finding.request,
+        other=finding.other,
+        step=finding.loss.step if finding.loss else None,
+        begun="gone on" if finding.num_tokens else "begun",
+        unit="token" if single else "block",
+    )
+    return Rule(name, otherwise, LOOKUP["radix" if scene.radix else "hash"])
+
+
+def _reason(finding: Explanation, radix: bool, single: bool) -> str:
     """The key of `LOOKUPS`."""
-    reason = finding.explanation.reason
-    if finding.ended is not None:
-        return "last_generated"
-    if finding.waits:
-        return "unknown"
-    if finding.lost:
-        return "lost"
-    if differs_inside(finding) and block_size > 1:
-        return "ends"
-    if radix:
-        return {"evicted": "evicted_from_the_tree", "not_computed": "not_computed_in_the_tree"}.get(reason, reason)
-    return reason
+    match finding.reason:
+        case "difference" if finding.there is None and not single:
+            return "ends"
+        case "evicted" if finding.loss is not None and finding.loss.cause != "needed":
+            return "lost"
+        case "evicted" if radix:
+            return "evicted_from_the_tree"
+        case "not_computed" if radix:
+            return "not_computed_in_the_tree"
+        case "last_token" if single:
+            return "last_token_alone"
+        case reason:
+            return reason
+
+
+# With the figures of the event
+
+
+def _otherwise(event: ev.Event, scene: Scene) -> str | None:
+    """What would have made the event different, by its figures; None where the rule's own words say it all."""
+    match event:
+        case ev.StepStarted() | ev.StepFinished() if scene.modelled:
+            return f"{EVENTS[type(event)].otherwise} {MODELLED}"
+        case ev.RequestArrived():
+            return _arrived(event, scene)
+        case ev.AdmissionFailed():
+            short = plural(event.needed - event.free, "block")
+            return (
+                f"With {short} more available it would have been admitted; also if {short} more that it found were in "
+                "use by another request, because those take no room."
+            )
+        case ev.RequestAdmitted():
+            return _admitted(event, scene)
+        case ev.RequestPreempted():
+            return (
+                f"With more blocks, fewer running requests (max_num_seqs) or shorter outputs {event.request} would "
+                "have gone on."
+            )
+        case ev.RequestFinished():
+            return _finished(event, scene)
+        case ev.BlocksEvicted():
+            it, they = ("them", "they") if len(event.blocks) > 1 else ("it", "it")
+            return (
+                f"With {plural(len(event.blocks), 'block')} more in the pool, or if a request had used {it} in the "
+                f"meantime, {they} would have stayed."
+            )
+        case _:
+            return None
+
+
+def _arrived(event: ev.RequestArrived, scene: Scene) -> str:
+    needed = -(-(len(event.tokens) + event.max_tokens - 1) // scene.view.block_size)
+    return (
+        f"At its longest it needs {plural(needed, 'block')} of the pool's {scene.view.num_blocks - 1:,}: with fewer "
+        f"than {needed:,} it would have been refused."
+    )
+
+
+def _admitted(event: ev.RequestAdmitted, scene: Scene) -> str | None:
+    rest = len(scene.view.requests[event.request].tokens) - event.num_cached_tokens - event.num_tokens
+    if rest:
+        return f"With {plural(rest, 'token')} more for it in this step all of it would have been computed at once."
+    if event.num_cached_tokens:
+        both = event.num_cached_tokens + event.num_tokens
+        return f"Without the hit {both:,} of its tokens would have been computed instead of {event.num_tokens:,}."
+    return None
+
+
+def _finished(event: ev.RequestFinished, scene: Scene) -> str | None:
+    if event.reason == "length":
+        return f"With a max_tokens above {scene.view.ended[event.request].max_tokens:,} it would have gone on."
+    if event.reason == "stop":
+        return "If the token it generated were not a stop token, it would have gone on."
+    return None

@@ -23,7 +23,7 @@ from minicache.sim.breakpoint import Breakpoint
 from minicache.sim.checkpoint import Checkpoint, RecordingView
 from minicache.sim.collection import no_collection
 from minicache.sim.errors import UnknownThing
-from minicache.sim.listener import Listener
+from minicache.sim.findings import Findings
 from minicache.sim.scenario import Kind, Scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.tokens import SIMULATED, EngineTokenWords, TokenWords
@@ -53,6 +53,7 @@ class Timeline:
         self.cut = False  # of a log: whether its last line was not whole
         self.changes: tuple[tuple[int, Change], ...] = ()  # by forks: after so many steps, this
         self.forked_at: int | None = None  # the first event that need not be the parent's
+        self.findings = Findings()
         self._view = RecordingView(num_blocks, block_size)
         self._places = array("q", [-1])  # of the checkpoints
         self._checkpoints = [Checkpoint.of(self._view)]
@@ -97,9 +98,6 @@ class Timeline:
             _require_shape("line 1", header)
             timeline = cls(header["num_blocks"], header["block_size"], header)
             timeline.kind = "radix" if header.get("cache") == "radix" else "hash"
-            # A listener remembers more than a view, and so finds more events that do not follow from those before them.
-            listener = Listener(header["num_blocks"], header["block_size"])
-            listener.quiet = True
             for number, event in enumerate(events):
                 if event.seq != number:
                     raise BadLog(
@@ -109,7 +107,6 @@ class Timeline:
                     _require_shape(
                         f"line {number + 2}", {"num_blocks": event.num_blocks, "block_size": event.block_size}
                     )
-                listener.apply(event)
                 timeline.add(event)
         except BadLog as error:
             raise BadLog(f"{source}, {error}") from None
@@ -139,6 +136,7 @@ class Timeline:
         if self._work >= WORK:
             self.checkpoint()
         self._view.apply(event)
+        self.findings.on(event, self._view)
         place = len(self.events)
         self.events.append(event)
         kind = type(event).__name__

@@ -7,8 +7,8 @@ import pytest
 
 from minicache.cli import main as cli
 from minicache.core.event_log import from_json
-from minicache.sim.glossary import GLOSSARY
 from minicache.sim.library import find_scenario, scenario_names
+from minicache.sim.phrases import GLOSSARY
 
 
 def call(*args):
@@ -42,7 +42,7 @@ def test_both_say_where_they_part(capsys):
     assert result["partings"][0]["request"] == "user2"
     assert call("run", "two-equal-prompts", "--plain") == 0
     out = capsys.readouterr().out
-    assert "They part first here. In step 1 the hash chain finds 32 tokens of user2, the radix tree finds 0" in out
+    assert "differ first in step 1: the hash chain finds 32 tokens of user2, the radix tree finds 0" in out
     assert "Both caches run in lock-step" in out
 
 
@@ -78,8 +78,8 @@ def test_a_run_in_short_tells_of_two_caches_where_they_first_part(capsys):
     assert "Hash chain, 512 blocks of 16." in out
     assert "Radix tree, lru, 8192 blocks of 1." in out
     assert "52 of 3,360 prompt tokens were found in the cache (hit rate, tokens of all: 1.5%)" in out
-    assert "They part first here. In step 5" in out
-    assert "And 3 more requests that they treat differently." in out
+    assert "The two caches differ first in step 5" in out
+    assert "They also treat 3 more requests differently." in out
     assert call("run", "preempt-and-resume", "--cache", "hash") == 0
     assert "At most 8 of 8 blocks in use, 7 evicted. 1 preemption." in " ".join(capsys.readouterr().out.split())
 
@@ -185,12 +185,12 @@ def test_a_log_of_another_version_is_refused(tmp_path, capsys):
     ("name", "kind", "request_id", "why"),
     [
         ("timestamp-top", "radix", "user2", "differs at token 13"),
-        ("timestamp-top", "hash", "user1", "nobody sent it before"),
-        ("multi-turn", "hash", "turn2", "the other ends there"),
+        ("timestamp-top", "hash", "user1", "no earlier request had it"),
+        ("multi-turn", "hash", "turn2", "the other request ends there"),
         ("multi-turn", "radix", "turn2", "the next has no KV"),
         ("tail-first", "hash", "b-later", "the next was evicted"),
-        ("adapters-and-salts", "hash", "legal-1", "another namespace's"),
-        ("in-batch-order", "radix", "summary", "nobody computed it before"),
+        ("adapters-and-salts", "hash", "legal-1", "in another namespace"),
+        ("in-batch-order", "radix", "summary", "no request computed it before"),
     ],
 )
 def test_the_table_says_why_no_more_was_found(name, kind, request_id, why, capsys):

@@ -333,15 +333,15 @@ class AbortReleasesAtOnce(Scheduler):
 class UndoKeepsProgress(Scheduler):
     """Believes the tokens of a failed step computed when it takes the step back."""
 
-    def _preempt(self, request: Request, why: str, front: bool) -> None:
-        if "failed" in why:
+    def _preempt(self, request: Request, *args: Any, **figures: Any) -> None:
+        if args[0] == "step_failed":
             request.num_computed_tokens = len(request.block_table) * self.cache.block_size
-        super()._preempt(request, why, front)
+        super()._preempt(request, *args, **figures)
 
 
 class PreemptForgetsLengthFirst(Scheduler):
-    def _preempt(self, request: Request, why: str, front: bool) -> None:
-        super()._preempt(request, why, front)
+    def _preempt(self, request: Request, *args: Any, **figures: Any) -> None:
+        super()._preempt(request, *args, **figures)
         request.num_computed_tokens = self.cache.block_size
 
 

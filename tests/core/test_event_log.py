@@ -14,10 +14,10 @@ NAMESPACE = Namespace(Adapter("name", "/päth", "digest"), "salt", ("x", "y"))
 EVENTS = [
     ev.StepStarted(),
     ev.RequestArrived("r", (1, 2**63), 5, NAMESPACE, 0, 1.5),
-    ev.BlocksPublished("r", (1, 2), (7, 8), NAMESPACE, (b"\x00\xff", b""), b"\x01"),
-    ev.BlocksPublished("r", (3,), (7, 8), Namespace(), node=4, parent_node=0),
+    ev.BlocksPublished("r", 4, (1, 2), (7, 8), NAMESPACE, (b"\x00\xff", b""), b"\x01"),
+    ev.BlocksPublished("r", 0, (3,), (7, 8), Namespace(), node=4, parent_node=0),
     ev.LockMoved("r", None),
-    ev.BlocksEvicted((1,), (b"h",), "r needed 1 block"),
+    ev.BlocksEvicted((1,), (b"h",), "r"),
     ev.CacheReset((1, 2, 3)),
     ev.PoolReplaced(33, 4),
 ]

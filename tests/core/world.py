@@ -193,7 +193,7 @@ class World:
             self._scheduled.clear()
         elif kind == "RequestPreempted":
             self.seen["preemptions"] += 1
-            if event.why.endswith("none was free"):
+            if event.cause == "no_free_block":
                 self.seen["scheduled victims"] += event.request in self._scheduled
         elif kind == "BlocksPublished" and event.hashes:
             self.seen["duplicates"] += any(len(copies) > 1 for copies in self.cache.snapshot().copies.values())

@@ -2,10 +2,10 @@
 
 import pytest
 
-from minicache.sim.closing import CUT, closing_words, end_of_log_words
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
+from minicache.sim.words import CUT, closing_words, end_of_log_words
 
 
 @pytest.mark.parametrize("name", scenario_names())
@@ -31,8 +31,8 @@ def test_of_nothing_nothing_came():
 @pytest.mark.parametrize(
     ("waiting", "running", "words"),
     [
-        (12, 1, "The log ends here: 12 requests wait, 1 runs."),
-        (1, 3, "The log ends here: 1 request waits, 3 run."),
+        (12, 1, "The log ends here: 12 requests wait, 1 request runs."),
+        (1, 3, "The log ends here: 1 request waits, 3 requests run."),
         (0, 1, "The log ends here: 1 request runs."),
         (0, 2, "The log ends here: 2 requests run."),
         (2, 0, "The log ends here: 2 requests wait."),

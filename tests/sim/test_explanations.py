@@ -9,19 +9,20 @@ from minicache.sim.errors import BadScenario, UnknownThing
 from minicache.sim.explainer import explain_block, explain_event, explain_request
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario
+from minicache.sim.narrator import Narrator
 from minicache.sim.timeline import Timeline
-from minicache.sim.transcript import narrate
 
 
 def test_a_request_explained():
     told = explain_request(Timeline.record(find_scenario("timestamp-top"), "hash"), "user2")
     assert told.summary == (
-        "user2 is finished: it asked with 672 tokens, hit 0 of them, was never preempted and has generated 4 of 4."
+        "user2 is finished: its prompt has 672 tokens, it hit 0 of them, was never preempted and has generated 4 of 4 "
+        "tokens."
     )
     lookup = told.accounts[1]
     assert lookup.rule.name == "nothing after a difference"
     assert lookup.rule.otherwise == (
-        "Had user2 gone on as user1 does, it could have found more: put what differs after what is shared."
+        "If user2 went on as user1 does, it could find more: put the parts that differ after the parts that are shared."
     )
     assert lookup.rule.decided_by == "core/hash_chain_cache.py HashChainCache.lookup"
     assert str(lookup).endswith("(core/hash_chain_cache.py HashChainCache.lookup)")
@@ -31,9 +32,9 @@ def test_a_request_explained():
 def test_a_block_explained():
     timeline = Timeline.record(find_scenario("tail-first"))
     last = explain_block(timeline, 4)
-    assert "evicted: x needed the room" in " ".join(last.lines())
+    assert "evicted: x needed room" in " ".join(last.lines())
     assert explain_block(timeline, 3, 30).summary == (
-        'Block b3 is cached: nobody uses it, but a lookup finds tokens 0 to 3 of b, "cccc", in it under hash '
+        'Block b3 is cached: no request uses it, but a lookup finds tokens 0 to 3 of b, "cccc", in it under hash '
         "f3e21b0a…. It is number 5 of 7 in the free queue."
     ).replace("f3e21b0a", timeline.at(30).hashes[3].hex()[:8])
     assert explain_block(timeline, 0).summary.startswith("Block b0 is the null block")
@@ -42,15 +43,15 @@ def test_a_block_explained():
     radix = Timeline.record(find_scenario("radix-split-and-prune"))
     place = radix.next(radix.next(-1, "RequestFinished"), "StepFinished")
     assert explain_block(radix, 1, place).summary == (
-        'Block b1 is cached: nobody uses it, but a lookup finds token 0 of first, "T", in it. It goes when node 1 of '
-        "the tree is evicted."
+        'Block b1 is cached: no request uses it, but a lookup finds token 0 of first, "T", in it. It is freed when '
+        "node 1 of the tree is evicted."
     )
 
 
 def test_an_event_explained():
     timeline = Timeline.record(find_scenario("two-equal-prompts"), "radix")
     told = explain_event(timeline, timeline.next(-1, "BlockTableRewritten"))
-    assert told.accounts[0].rule.otherwise == "Left as it was, the table would name freed blocks: a use after free."
+    assert told.accounts[0].rule.otherwise == "Without this the table would name freed blocks: a use after free."
     assert told.to_json()["accounts"][0]["decided_by"] == "core/radix_cache.py RadixCache.publish"
 
 
@@ -72,16 +73,16 @@ def test_what_is_not_there_cannot_be_explained():
             "hash",
             "AdmissionFailed",
             0,
-            "With 1 block more to be had, or as many of those it found in use by somebody else, which take no room, it "
-            "would have been admitted.",
+            "With 1 block more available it would have been admitted; also if 1 block more that it found were in "
+            "use by "
+            "another request, because those take no room.",
         ),
         (
             "preempt-and-resume",
             "hash",
             "BlocksEvicted",
             0,
-            "With 1 block more in the pool it would have stayed; had somebody used it meanwhile, another would have "
-            "gone.",
+            "With 1 block more in the pool, or if a request had used it in the meantime, it would have stayed.",
         ),
         (
             "two-equal-prompts",
@@ -95,14 +96,14 @@ def test_what_is_not_there_cannot_be_explained():
             "hash",
             "RequestAdmitted",
             1,
-            "Without the hit 40 tokens would have had to be computed instead of 8.",
+            "Without the hit 40 of its tokens would have been computed instead of 8.",
         ),
         (
             "chunked-prefill",
             "hash",
             "RequestAdmitted",
             1,
-            "With 237 tokens more to spend on it in this step all of it would have been computed at once.",
+            "With 237 tokens more for it in this step all of it would have been computed at once.",
         ),
         ("chain-flip", "hash", "RequestFinished", 0, "With a max_tokens above 1 it would have gone on."),
         (
@@ -110,19 +111,20 @@ def test_what_is_not_there_cannot_be_explained():
             "radix",
             "BlocksReleased",
             0,
-            "Blocks that were never published would have gone back to the free queue, and what they held been lost.",
+            "Blocks that were never published would have gone back to the free queue, and their KV would have been "
+            "lost.",
         ),
     ],
 )
 def test_what_would_have_made_it_different(name, kind, event, nth, otherwise):
-    lines = list(narrate(Timeline.record(find_scenario(name), kind)))
+    lines = list(Narrator(Timeline.record(find_scenario(name), kind)).lines())
     assert [line.rule.otherwise for line in lines if type(line.event).__name__ == event][nth] == otherwise
 
 
 def test_needed_blocks_are_those_that_the_scheduler_asks_for():
     """What an explanation promises is so: with that many blocks it runs, with one fewer it is refused."""
     timeline = Timeline.record(find_scenario("two-equal-prompts"), "hash")
-    needed = int(re.search(r"fewer than (\d+)", next(narrate(timeline)).rule.otherwise)[1])
+    needed = int(re.search(r"fewer than (\d+)", Narrator(timeline).line(0).rule.otherwise)[1])
     find_scenario("two-equal-prompts", [f"num_blocks={needed + 1}"]).require_fit("hash")
     with pytest.raises(BadScenario, match="can never fit"):
         find_scenario("two-equal-prompts", [f"num_blocks={needed}"])
@@ -168,6 +170,6 @@ def test_a_lost_block_was_not_evicted_for_anybody():
         plan = scheduler.schedule()
         scheduler.update(plan, {id: 1})
         cache.reset()
-    [line] = [line for line in narrate(timeline) if line.words.startswith("after looks up")]
+    [line] = [line for line in Narrator(timeline).lines() if line.words.startswith("after looks up")]
     assert line.words.endswith("Its block 0 was in the cache until step 1: the cache was reset.")
-    assert line.rule.name == "what is lost is computed again"
+    assert line.rule.name == "lost KV is computed again"

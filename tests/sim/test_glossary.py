@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from minicache.core.eviction import STRATEGIES
-from minicache.sim.glossary import GLOSSARY
+from minicache.sim.phrases import GLOSSARY
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tui.md"
 

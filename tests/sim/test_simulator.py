@@ -11,13 +11,12 @@ from minicache.core.views import EngineView
 from minicache.sim.cost_model import DEVICES, MODELS, CostModel
 from minicache.sim.errors import Stuck
 from minicache.sim.library import find_scenario
-from minicache.sim.narration import Narration
+from minicache.sim.narrator import Narrator
 from minicache.sim.redact import redacted
 from minicache.sim.simulator import Simulator, build_cache
 from minicache.sim.summary import LAST_PREFILL, RECENT, Summary
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import RecordedSampler, Sampler
-from minicache.sim.transcript import narrate
 from tests.sim.goldens import cases
 from tests.sim.test_scenarios import summary_of
 
@@ -125,7 +124,7 @@ def test_redaction_keeps_the_story_and_hides_the_text():
     assert min(seen) >= 1 << 40
     hashes = {h for event in timeline.events for h in getattr(event, "hashes", ())}
     assert not hashes & {h for event in hidden.events for h in getattr(event, "hashes", ())}
-    lookups = [line.words for line in narrate(hidden) if "user2 looks up" in line.words]
+    lookups = [line.words for line in Narrator(hidden).lines() if "user2 looks up" in line.words]
     assert "Its block 0 differs from user1's at token 13: a redacted token" in lookups[0]
     assert hidden.events != redacted(timeline).events, "each time with another key"
     assert hidden.scenario is None
@@ -147,11 +146,11 @@ def test_a_measured_clock_counts_from_the_first_event(monkeypatch):
     for event in timeline.events:
         measured.add(event)
         object.__setattr__(event, "time", event.time + 1000.0)
-    assert next(line.words for line in narrate(measured) if "begins" in line.words).startswith(
+    assert next(line.words for line in Narrator(measured).lines() if "begins" in line.words).startswith(
         "Step 1 begins at 0.000 s:"
     )
     last = len(measured) - 1
-    assert Narration(measured).at(last).words == list(narrate(measured))[last].words
+    assert Narrator(measured).line(last).words == list(Narrator(measured).lines())[last].words
     figures = Summary(measured.settings["block_size"], "measured")
     figures.apply_all(measured.events)
     assert figures.to_json()["measured_seconds"] == pytest.approx(2.0, abs=0.2)

@@ -219,7 +219,7 @@ def _field(number, **changes):
 
 
 def _left_out(lines):
-    """A publication is missing and the numbers do not show it: the next one stands on blocks that nobody published."""
+    """A publication is missing and the numbers do not show it: later, blocks that nobody published are evicted."""
     del lines[[i for i, line in enumerate(lines) if "BlocksPublished" in line][2]]
     for number, line in enumerate(lines[1:]):
         lines[number + 1] = json.dumps(json.loads(line) | {"seq": number})
@@ -259,7 +259,7 @@ def _impossible(lines):
         (_field(1, time="noon"), r"line 2: .*RequestArrived: time must be a number, not 'noon'"),
         (_field(1, namespace={}), r"line 2: .*namespace must be an object with adapter, salt and extra, not \{\}"),
         (_field(1, type="Nothing"), r"line 2: .*'Nothing' is not an event type"),
-        (_left_out, r"line 64: this event does not follow from those before it"),
+        (_left_out, r"line 95: this event does not follow from those before it"),
         (_missing_line, r"run\.jsonl, line 6: .*events are missing"),
         (_impossible, r"run\.jsonl, line \d+: "),
     ],

@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from typing import get_args
 
 import pytest
 
@@ -12,16 +13,17 @@ from minicache.sim import words
 from minicache.sim.explainer import explain_request
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario, scenario_names
+from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import block_ranges, listed, named_blocks, own_blocks, plural, ranges
 from minicache.sim.rules import AHEAD, EVENTS, IN_THE_TREE, LOOKUP, LOOKUPS
 from minicache.sim.scenario_file import read_scenario
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import TokenWords, segment_tokens, show_token, show_tokens
-from minicache.sim.transcript import narrate, transcript
+from minicache.sim.transcript import transcript
 
 
 def lines_of(name, kind=None, *settings):
-    return [line.words for line in narrate(Timeline.record(find_scenario(name, settings), kind))]
+    return [line.words for line in Narrator(Timeline.record(find_scenario(name, settings), kind)).lines()]
 
 
 def lookups_of(name, kind=None, *settings):
@@ -31,7 +33,7 @@ def lookups_of(name, kind=None, *settings):
 def test_every_event_type_has_words_and_a_rule():
     assert {f"on_{name}" for name in TYPES} <= set(vars(words))
     assert set(EVENTS) | {ev.PrefixMatched} == set(TYPES.values())
-    assert set(LOOKUPS) >= set(Reason.__args__) - {"not_looked_up"}
+    assert set(LOOKUPS) >= set(get_args(Reason)) - {"not_looked_up"}
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,9 @@ def test_a_timestamp_at_the_top_with_the_hash_chain():
         "user1 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. No earlier request is "
         "known that begins in the same way.",
         "user2 looks up its prefix and finds 0 of 672 tokens, 0 of 42 whole blocks. Its block 0 differs from user1's "
-        'at token 13: "2" stands there instead of "1". Its hash is new, so the hashes of the 41 blocks after it are '
-        'new too, although 40 of them hold the same text; only its block 40, "User 2 asks: whe", differs too, at token '
+        'at token 13: "2" stands there instead of "1". The hash of this block is new, and so are the hashes of the 41 '
+        'blocks after it, although 40 of them hold the same text; only its block 40, "User 2 asks: whe", differs '
+        "too, at token "
         '645: "2" instead of "1".',
     ]
 
@@ -76,18 +79,18 @@ def test_two_equal_prompts_with_the_hash_chain():
     lines = lines_of("two-equal-prompts", "hash")
     assert lines[:11] == [
         'user1 arrives with 40 tokens, which is 2 whole blocks and 8 tokens more: "What is the capital city of New '
-        'Zealand?". It may generate 2 and waits as number 1 in the queue.',
+        'Zealand?". It may generate 2 tokens, and is number 1 in the queue.',
         'user2 arrives with 40 tokens, which is 2 whole blocks and 8 tokens more: "What is the capital city of New '
-        'Zealand?". It may generate 2 and waits as number 2 in the queue.',
-        "Step 1 begins at 0.000 s (modelled): 0 running, 2 waiting.",
-        "user1 looks up its prefix and finds 0 of 40 tokens, 0 of 2 whole blocks. Nobody has computed more yet: user2, "
-        "which begins alike, waits too.",
+        'Zealand?". It may generate 2 tokens, and is number 2 in the queue.',
+        "Step 1 begins at 0.000 s (modelled): 0 requests run, 2 wait.",
+        "user1 looks up its prefix and finds 0 of 40 tokens, 0 of 2 whole blocks. No request has computed more yet: "
+        "user2, which begins in the same way, waits too.",
         "user1 takes 3 fresh blocks from the head of the free queue: b1–b3.",
         "user1 is admitted: 0 of its 40 tokens come from the cache, 40 are computed in this step.",
         "2 blocks of user1 are published (a lookup can find them now): b1, b2, under hashes 91b4d8c6… to 33f4f5e3…; "
-        "their KV is still to be computed, in this step.",
-        "user2 looks up its prefix and finds 32 of 40 tokens, 2 of 2 whole blocks. Every whole block of user2 was "
-        "found (32 tokens). Only full blocks are cached, so its last, partial one was not.",
+        "this step is still to compute their KV.",
+        "user2 looks up its prefix and finds 32 of 40 tokens, 2 of 2 whole blocks. Every full block was found. Only "
+        "full blocks are cached, and its last 8 tokens do not fill a block.",
         "user2 adopts 2 cached blocks: b1, b2, which it shares with user1.",
         "user2 takes 1 fresh block from the head of the free queue: b4.",
         "user2 is admitted: 32 of its 40 tokens come from the cache, 8 are computed in this step.",
@@ -98,10 +101,10 @@ def test_two_equal_prompts_with_the_radix_tree():
     lines = lines_of("two-equal-prompts", "radix")
     assert lines[6].endswith("Its token 0 is the same as user1's, which has not computed it yet.")
     assert lines[15:20] == [
-        "The first 40 tokens of user2 are in the tree, along node 1, which was used just now.",
-        "user2 computed 40 blocks that somebody else had published meanwhile: its copies b41–b80 are freed.",
+        "The first 40 tokens of user2 are in the tree, on the path of node 1, which counts as used just now.",
+        "user2 computed 40 blocks that another request had published in the meantime: its copies b41–b80 are freed.",
         "user2's block table names the tree's blocks from entry 0 on: b1–b40.",
-        "user2 locks node 1 and all above it: they cannot be evicted.",
+        "user2 locks node 1 and every node above it: they cannot be evicted.",
         "user2 generates #8529, its token 1 of 2.",
     ]
 
@@ -109,17 +112,17 @@ def test_two_equal_prompts_with_the_radix_tree():
 @pytest.mark.parametrize(
     ("name", "kind", "request_id", "reason"),
     [
-        ("last-token", "hash", "equal", "One token must be computed to have logits, so the block with its last token"),
-        ("last-token", "radix", "equal", "All its tokens but one were found (63): the last must be computed"),
-        ("short-prompt", "hash", "fifteen-2", "has no block that could be reused: only full blocks are cached"),
-        ("tail-first", "hash", "b-later", "Its block 1 was in the cache until step 3: x needed the room."),
+        ("last-token", "hash", "equal", "one token must be computed to get logits, so the block with its last token"),
+        ("last-token", "radix", "equal", "All its tokens but the last were found: the last must be computed"),
+        ("short-prompt", "hash", "fifteen-2", "It has no block to reuse: only full blocks are cached"),
+        ("tail-first", "hash", "b-later", "Its block 1 was in the cache until step 3: x needed room."),
         ("adapters-and-salts", "hash", "legal-1", "but in another namespace (adapter, salt or extra key)"),
-        ("multi-turn", "radix", "turn2", "The next token was the last that turn1 generated, and that one has no KV"),
+        ("multi-turn", "radix", "turn2", "The next token is the last that turn1 generated: it has no KV"),
         (
             "multi-turn",
             "hash",
             "turn2",
-            "up to token 163, where turn1 ends, in the middle of its block 10: only full blocks",
+            "up to token 163, where turn1 ends in the middle of a block: only full blocks",
         ),
         ("sglang-article", "radix", "chat1-turn3", "Its token 55 was in the cache until step"),
     ],
@@ -132,12 +135,13 @@ def test_the_reasons_of_lookups(name, kind, request_id, reason):
 def test_pressure_in_words():
     lines = lines_of("preempt-and-resume", "hash")
     assert (
-        "second is preempted: first needed a block and none was free. It must give back its blocks, which hold its KV; "
+        "second is preempted: first needed a block and none was free. It must give back its blocks, and with them "
+        "its KV; "
         "it keeps its tokens and waits again, at the front of the queue."
     ) in lines
     assert any("is admitted again after its preemption" in line for line in lines)
     assert any(line.startswith("second does not fit: it needs") for line in lines)
-    assert any(re.match(r"Blocks? .* (is|are) evicted: \w+ needed the room\.", line) for line in lines)
+    assert any(re.match(r"Blocks? .* (is|are) evicted: \w+ needed room\.", line) for line in lines)
 
 
 def test_a_transcript_has_every_event():
@@ -150,16 +154,16 @@ def test_a_transcript_has_every_event():
 def test_a_fork_is_told_to_its_end(change):
     timeline = Timeline.record(find_scenario("chunked-prefill"))
     fork = timeline.fork(timeline.place_of_step(6), change)
-    told = [line.words for line in narrate(fork)]
+    told = [line.words for line in Narrator(fork).lines()]
     assert len(told) == len(fork)
-    assert told[: fork.forked_at] == [line.words for line in narrate(timeline)][: fork.forked_at]
+    assert told[: fork.forked_at] == [line.words for line in Narrator(timeline).lines()][: fork.forked_at]
     assert told[-1].startswith("Step ")
     assert explain_request(fork, "again").accounts
 
 
 def test_one_is_not_many():
     lines = lines_of("preempt-and-resume", "hash")
-    assert "Block b7 is evicted: first needed the room. What it held can be found no more." in lines
+    assert "Block b7 is evicted: first needed room. Lookups can no longer find what it held." in lines
     assert any(re.search("[;:] block b8 is empty and goes to the head", line) for line in lines)
     assert not any(re.search(r"\b1 of them hold\b|the 1 block", line) for line in lines)
     assert any("although 1 of them holds the same text" in line for line in lines)
@@ -174,7 +178,7 @@ def second_lookup(first, second, after):
     )
     if after:
         toml += 'after = "r0"\n'
-    lines = list(narrate(Timeline.record(read_scenario(toml, "test", "test.toml", {}))))
+    lines = list(Narrator(Timeline.record(read_scenario(toml, "test", "test.toml", {}))).lines())
     return next(line.words for line in lines if line.words.startswith("r1 looks up its prefix"))
 
 
@@ -199,9 +203,9 @@ def second_lookup(first, second, after):
             "aaaabbbbcccc",
             "Xaaabbbbccccdddde",
             False,
-            "although 2 of them hold the same text; r0 has no more than these.",
+            "although 2 of them hold the same text; r0 has no tokens after those.",
         ),
-        ("aaaabbbbcccc", "Xaaaxxxxyyyy", True, "so the hashes of the 2 blocks after it are new too."),
+        ("aaaabbbbcccc", "Xaaaxxxxyyyy", True, "and so are the hashes of the 2 blocks after it."),
     ],
 )
 def test_of_the_blocks_after_a_difference_those_that_differ_too_are_named(first, second, after, end):
@@ -212,19 +216,17 @@ def test_of_the_blocks_after_a_difference_those_that_differ_too_are_named(first,
 def test_what_is_said_of_the_blocks_after_it_is_so_in_every_run(name):
     for kind in find_scenario(name).kinds:
         timeline = Timeline.record(find_scenario(name), kind)
-        size, tokens = timeline.settings["block_size"], {}
-        for line in narrate(timeline):
-            if isinstance(line.event, ev.RequestArrived):
-                tokens[line.event.request] = line.event.tokens
+        size, view = timeline.settings["block_size"], timeline.at(len(timeline) - 1)
+        for line in Narrator(timeline).lines():
             said = re.search(
                 r"although ([\d,]+) of them holds? the same text; only its (?:block|token) ([\d,]+)\b", line.words
             )
             if said is None:
                 continue
-            found = line.narrator.finding
-            ours, theirs = found.explanation.request, found.explanation.other
-            ours, theirs = line.narrator.history.known[ours].tokens, line.narrator.history.known[theirs].tokens
-            first, last = found.explanation.token // size + 1, len(ours) // size
+            found = timeline.findings.at(line.place)
+            ours = view.ended[found.request].tokens[: found.length]
+            theirs = view.ended[found.other].tokens[: found.other_length]
+            first, last = found.token // size + 1, len(ours) // size
             differ = [b for b in range(first, last) if ours[b * size :][:size] != theirs[b * size :][:size]]
             assert len(differ) == 1
             assert int(said[1].replace(",", "")) == last - first - 1
@@ -235,12 +237,13 @@ def test_what_is_said_of_the_blocks_after_it_is_so_in_every_run(name):
 def test_a_prompt_inserted_once_more_says_what_for():
     lines = lines_of("two-equal-prompts", "radix")
     assert (
-        "The prompt of user1 alone, 40 tokens along node 1, which was used just now, gets priority 1: eviction by "
-        "priority spares prompts longer than answers."
+        "The prompt of user1 alone (40 tokens, node 1) gets priority 1: the eviction strategy `priority` evicts "
+        "answers "
+        "before prompts."
     ) in lines
 
 
-def test_nobody_is_compared_with_who_waits():
+def test_no_request_is_compared_with_one_that_waits():
     """Nothing that `second` begins with has been computed when `first` looks up, so going on like it would not help."""
     first = lookups_of("preempt-and-resume", "hash")[0]
     assert first.endswith("No earlier request is known that begins in the same way.")
@@ -251,7 +254,7 @@ def test_what_comes_later_in_a_prompt_is_after_and_never_behind(name):
     scenario = find_scenario(name)
     told = [scenario.title, scenario.story]
     for kind in scenario.kinds:
-        for line in narrate(Timeline.record(scenario, kind)):
+        for line in Narrator(Timeline.record(scenario, kind)).lines():
             told += [line.words, line.rule.name, line.rule.otherwise]
     assert [words for words in told if "behind" in words] == []
 
@@ -273,14 +276,16 @@ def test_what_is_published_ahead_of_its_kv_is_computed_in_the_same_step_or_given
     name, *changes = settings
     ahead = {}  # block -> who published it, and its tokens up to there
     told = set()
-    for line in narrate(Timeline.record(find_scenario(name, changes), "hash")):
+    timeline = Timeline.record(find_scenario(name, changes), "hash")
+    size = timeline.settings["block_size"]
+    for line in Narrator(timeline).lines():
         event = line.event
         if isinstance(event, ev.BlocksPublished):
             told.add(line.rule.name)
-            assert (line.rule == AHEAD) == ("still to be computed" in line.words)
+            assert (line.rule == AHEAD) == ("still to compute" in line.words)
             if line.rule == AHEAD:
-                table, size = line.narrator.tables[event.request], line.narrator.block_size
-                ahead |= {block: (event.request, (table.index(block) + 1) * size) for block in event.blocks}
+                ends = range(event.start + size, event.start + len(event.tokens) + 1, size)
+                ahead |= {block: (event.request, end) for block, end in zip(event.blocks, ends, strict=True)}
         elif isinstance(event, ev.BlocksUnpublished):
             told.add("unpublished")
             ahead = {block: one for block, one in ahead.items() if block not in event.blocks}
@@ -293,15 +298,16 @@ def test_what_is_published_ahead_of_its_kv_is_computed_in_the_same_step_or_given
 
 
 def test_who_is_preempted_still_has_the_blocks_that_it_must_give_back():
-    lines = list(narrate(Timeline.record(find_scenario("preempt-and-resume"), "hash")))
+    timeline = Timeline.record(find_scenario("preempt-and-resume"), "hash")
+    lines = list(Narrator(timeline).lines())
     preempted = {line.place: line.event.request for line in lines if isinstance(line.event, ev.RequestPreempted)}
     assert preempted
-    for line in narrate(Timeline.record(find_scenario("preempt-and-resume"), "hash")):
-        if line.place in preempted:
-            assert line.narrator.tables[preempted[line.place]]
-            assert "must give back its blocks" in line.words
-            assert isinstance(lines[line.place + 1].event, ev.BlocksReleased)
-            assert lines[line.place + 1].event.request == preempted[line.place]
+    for place, request in preempted.items():
+        assert timeline.at(place).tables[request]
+        assert "must give back its blocks" in lines[place].words
+        after = lines[place + 1].event
+        assert isinstance(after, ev.BlocksReleased)
+        assert after.request == request
 
 
 def test_phrases():
@@ -310,7 +316,7 @@ def test_phrases():
     assert block_ranges([1, 2, 3, 5, 7], limit=2) == "b1–b3, b5, …"
     assert (named_blocks([3]), own_blocks([3]), own_blocks([0, 1, 2])) == ("block b3", "its block 3", "its blocks 0–2")
     assert (plural(1, "block"), plural(1200, "block")) == ("1 block", "1,200 blocks")
-    assert (listed(["a"]), listed("abc")) == ("a", "a, b and c")
+    assert (listed([]), listed(["a"]), listed("abc")) == ("", "a", "a, b and c")
     assert (show_token(97), show_token(10), show_token(300)) == ('"a"', "byte 0x0a", "#300")
     assert show_tokens([*b"hello ", 300]) == '"hello …"'
     assert show_tokens([300, 301]) == "#300 … #301"

@@ -6,9 +6,9 @@ import pytest
 
 from minicache.core.event_log import BadLog
 from minicache.sim.library import find_scenario, scenario_names
+from minicache.sim.narrator import Narrator
 from minicache.sim.recorded import read_recorded, write_recorded
 from minicache.sim.timeline import Timeline
-from minicache.sim.transcript import narrate
 from minicache_tui.panels.explain import CARD, RULE, Explain
 from minicache_tui.panels.line import width_of
 from minicache_tui.player import Player
@@ -22,7 +22,7 @@ def test_every_rule_fits_its_card(name) -> None:
     for kind in find_scenario(name).kinds:
         timeline = Timeline.record(find_scenario(name), kind)
         explain = Explain(Player(timeline))
-        for rule in {line.rule for line in narrate(timeline)}:
+        for rule in {line.rule for line in Narrator(timeline).lines()}:
             rows = explain._rule_card(rule)
             assert all(sum(width_of(text) for text, _ in row) <= CARD for row in rows)
             words = " ".join("".join(text for text, _ in row) for row in rows).split()
@@ -116,7 +116,7 @@ def test_a_log_whose_last_line_was_cut_off_is_shown_up_to_there(cut, tmp_path) -
         read_recorded(path)
 
     async def play(shell: Shell) -> None:
-        words = "The last line of the log is not whole: what wrote it stopped there."
+        words = "The last line of the log is incomplete: the program that wrote it stopped there."
         assert words in " ".join(" ".join(shell.lines).replace("│", " ").split())
         assert words in await text_of(shell)
 

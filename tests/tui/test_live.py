@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from minicache.core.events import PrefixMatched
-from minicache.sim.transcript import narrate
+from minicache.sim.narrator import Narrator
 from minicache_tui.live import EngineFailed, HistoryFull, LiveEngine
 
 from .player_runs import shown
@@ -72,7 +72,7 @@ def test_sentences_say_the_text_of_tokens_in_a_fork_too(model):
         wait(engine, second)
         player = engine.player
         tokens = {id: player.timeline.at(len(player.timeline) - 1).ended[id].tokens for id in (first, second)}
-        told = [line.words for line in narrate(player.timeline)]
+        told = [line.words for line in Narrator(player.timeline).lines()]
         for words in told:
             assert words.isprintable(), words
             assert not re.search(r"byte 0x|generated #|[^e] #\d+ stands", words), words
@@ -84,7 +84,7 @@ def test_sentences_say_the_text_of_tokens_in_a_fork_too(model):
         assert any(words.startswith(f'{first} generates "{said}"') for words in told)
         player.seek(player.index.requests[second].arrival)
         branch = player.fork(None)
-        again = [line.words for line in narrate(branch.timeline)]
+        again = [line.words for line in Narrator(branch.timeline).lines()]
         lookups = [
             [words for words in lines if " looks up " in words or " arrives " in words] for lines in (told, again)
         ]

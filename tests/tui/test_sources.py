@@ -7,8 +7,8 @@ from minicache.core.event_log import BadLog
 from minicache.sim.errors import BadScenario, UnknownScenario, UnknownThing
 from minicache.sim.explainer import explain_block, explain_event, explain_request
 from minicache.sim.library import find_scenario
+from minicache.sim.narrator import Narrator
 from minicache.sim.recorded import write_recorded
-from minicache.sim.transcript import narrate
 from minicache_tui import sources
 from minicache_tui.player import NOTHING, Player, Selection
 
@@ -101,7 +101,7 @@ def test_a_permalink_comes_back_to_its_place():
 @pytest.mark.parametrize("name", TIMELINES)
 def test_the_sentences_are_those_of_the_transcript(name):
     timeline = TIMELINES[name]
-    words = {line.place: (line.words, line.rule) for line in narrate(timeline)}
+    words = {line.place: (line.words, line.rule) for line in Narrator(timeline).lines()}
     player = Player(timeline)
     while player.step():
         for account in player.sentences():

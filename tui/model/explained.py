@@ -6,7 +6,7 @@ from minicache.core import events as ev
 from minicache.core.views import EngineView
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained, explain_block, explain_event, explain_request
-from minicache.sim.narration import Narration
+from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import plural
 
 from .rows import Selection
@@ -17,40 +17,40 @@ def explain_selection(
     selection: Selection,
     place: int,
     view: EngineView,
-    narration: Narration,
+    narrator: Narrator,
     index: RunIndex,
     text: Callable[[int], str],
 ) -> Explained:
     """Raises `UnknownThing` if there is no such thing at `place`. `text` says what a node holds."""
-    timeline = narration.timeline
+    timeline = narrator.timeline
     match selection.kind, selection.id:
         case "event", int(event):
-            return explain_event(timeline, event, narration)
+            return explain_event(timeline, event, narrator)
         case "request", str(request):
-            return explain_request(timeline, request, place, narration, view)
+            return explain_request(timeline, request, place, narrator, view)
         case "block", int(block):
-            return explain_block(timeline, block, place, narration, view)
+            return explain_block(timeline, block, place, narrator, view)
         case "node", int(node):
-            return _explain_node(node, place, view, narration, text)
+            return _explain_node(node, place, view, narrator, text)
         case "token", (str(request), int(position)):
-            return _explain_token(request, position, place, view, narration, index)
+            return _explain_token(request, position, place, view, narrator, index)
     if place < 0:
         return Explained("the beginning", "Nothing has happened yet.", [])
-    return explain_event(timeline, place, narration)
+    return explain_event(timeline, place, narrator)
 
 
-def accounts(narration: Narration, places: Iterable[int]) -> list[Account]:
-    """The events at these places, told."""
-    return [Account(line.place, line.event.step, line.words, line.rule) for line in narration.lines(places)]
+def accounts(narrator: Narrator, places: Iterable[int]) -> list[Account]:
+    """The events at these places, described."""
+    return list(map(Account.of, narrator.lines(places)))
 
 
-def _explain_node(id: int, place: int, view: EngineView, narration: Narration, text: Callable[[int], str]) -> Explained:
-    places = narration.places.of_node(id, place)
+def _explain_node(id: int, place: int, view: EngineView, narrator: Narrator, text: Callable[[int], str]) -> Explained:
+    places = narrator.places.of_node(id, place)
     node = view.nodes.get(id)
     if node is None:
         if not places:
             raise UnknownThing(f"there is no node {id} at event {place}")
-        return Explained(f"node {id}", f"Node {id} is not in the tree any more.", accounts(narration, places))
+        return Explained(f"node {id}", f"Node {id} is not in the tree any more.", accounts(narrator, places))
     below = f"below node {node.parent}" if node.parent else "below the root"
     locks = f"{plural(node.locks, 'request')} hold it locked" if node.locks > 1 else "one request holds it locked"
     children = sum(other.parent == id for other in view.nodes.values())
@@ -65,11 +65,11 @@ def _explain_node(id: int, place: int, view: EngineView, narration: Narration, t
         f"Node {id}, {below}, holds {plural(len(node.tokens), 'token')} in {plural(len(node.blocks), 'block')}, "
         f'"{text(id)}": {fate}. Its hit count is {node.hits}{"; making it counted as the first" if node.hits else ""}.'
     )
-    return Explained(f"node {id}", summary, accounts(narration, places))
+    return Explained(f"node {id}", summary, accounts(narrator, places))
 
 
 def _explain_token(
-    request: str, position: int, place: int, view: EngineView, narration: Narration, index: RunIndex
+    request: str, position: int, place: int, view: EngineView, narrator: Narrator, index: RunIndex
 ) -> Explained:
     known = view.requests.get(request) or view.ended.get(request)
     if known is None or not 0 <= position < len(known.tokens):
@@ -77,7 +77,7 @@ def _explain_token(
     table, number = view.tables.get(request, []), position // view.block_size
     where = f"is in block b{table[number]}" if number < len(table) else "has no block of the pool yet"
     lookup = index.last_lookup(request, place)
-    found = narration.at(lookup).event if lookup is not None else None
+    found = narrator.line(lookup).event if lookup is not None else None
     hit = found.num_tokens if isinstance(found, ev.PrefixMatched) else 0
     if position < hit:
         how = "was found in the cache"
@@ -88,5 +88,5 @@ def _explain_token(
     kind = "prompt" if position < known.num_prompt_tokens else "answer"
     summary = f"Token {position:,} of {request}, of its {kind}, {where} and {how}."
     return Explained(
-        f"token {position:,} of {request}", summary, accounts(narration, [lookup] if lookup is not None else [])
+        f"token {position:,} of {request}", summary, accounts(narrator, [lookup] if lookup is not None else [])
     )

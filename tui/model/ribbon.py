@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from minicache.core.explain import Explanation
 from minicache.core.views import EngineView, RequestView
-from minicache.sim.finding import Finding
+from minicache.sim.findings import BlocksAfter, blocks_after
 from minicache.sim.phrases import block_ranges
 
 from ..signs import Sign
@@ -17,7 +18,7 @@ from .run_index import RunIndex
 PIECE = 16  # tokens: blocks of one or two tokens are drawn together in pieces of at most so many
 SMALL = 4  # tokens: blocks that are smaller are drawn together
 
-Find = Callable[[int], Finding]
+Find = Callable[[int], Explanation]
 
 
 class RibbonBlock(NamedTuple):
@@ -68,7 +69,8 @@ def ribbon_of(
         return None
     lookup = index.last_lookup(request, place)
     finding = finding_at(lookup) if lookup is not None else None
-    hit = finding.explanation.num_tokens if finding else 0
+    hit = finding.num_tokens if finding else 0
+    after = blocks_after(finding, view) if finding else BlocksAfter(0, ())
     computed, prompt = known.num_computed_tokens, known.num_prompt_tokens
     table, size = view.tables.get(request, []), view.block_size
     text = texts.of(request, known.tokens, prompt)
@@ -80,14 +82,14 @@ def ribbon_of(
             end - start,
             text.piece(start, end),
             _sign(known, start, end, hit, computed),
-            _lost(finding, start // size, (end - 1) // size, size),
+            _lost(finding, after, start // size, (end - 1) // size, size),
             table[start // size] if start // size < len(table) else None,
             _held(table, start, end, size),
             _selection(request, start, table, size),
         )
         for number, (start, end) in enumerate(pieces)
     ]
-    differs = finding if finding is not None and finding.explanation.reason == "difference" else None
+    differs = finding if finding is not None and finding.reason == "difference" else None
     return RibbonModel(
         request,
         len(known.tokens),
@@ -96,21 +98,21 @@ def ribbon_of(
         _together(size) if size < SMALL else 0,
         blocks,
         hit,
-        differs.explanation.token if differs else None,
-        differs.explanation.other if differs else None,
-        differs.same_behind if differs else 0,
-        differs.blocks_behind if differs else 0,
+        differs.token if differs else None,
+        differs.other if differs else None,
+        after.num_same,
+        after.count,
         text.piece(next(start for start, _ in reversed(pieces) if start <= prompt), prompt),
     )
 
 
-def _lost(finding: Finding | None, first: int, last: int, size: int) -> bool:
+def _lost(finding: Explanation | None, after: BlocksAfter, first: int, last: int, size: int) -> bool:
     """Whether the blocks `first` to `last` stand after the first difference, and hold what the other's there hold."""
-    if finding is None or finding.explanation.reason != "difference" or finding.explanation.token is None:
+    if finding is None or finding.reason != "difference" or finding.token is None:
         return False
-    after = finding.explanation.token // size + 1
-    differing = finding.differ_behind[bisect_left(finding.differ_behind, first) :][:1]
-    return after <= first and last < after + finding.blocks_behind and all(block > last for block in differing)
+    start = finding.token // size + 1
+    differing = after.differing[bisect_left(after.differing, first) :][:1]
+    return start <= first and last < start + after.count and all(block > last for block in differing)
 
 
 def _sign(known: RequestView, start: int, end: int, hit: int, computed: int) -> Sign | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from minicache.core.events import RequestFinished
-from minicache.sim.closing import closing_words
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained
 from minicache.sim.rules import Rule
+from minicache.sim.words import closing_words
 
 from ..keys import key_of
 from ..model.token_text import visible
