@@ -10,7 +10,7 @@ from minicache.prompts.diff import Cause, Diff
 from minicache.prompts.examine import Examined
 from minicache.prompts.kinds import EXPECTED, LAYERS, WORDS, Kind, Layer
 from minicache.prompts.shown import Shown
-from minicache.text.tokenizer import PlainByteTokenizer
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 
 BYTES = "each byte counts as one token: --tokenizer names the tokenizer of the model"
 OFFSET_IN_ENTRIES = {Kind.key_order, Kind.set_order, Kind.tool_set_changed}
