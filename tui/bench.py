@@ -77,6 +77,20 @@ class TuiBench:
     python: str
     load: float
 
+    @property
+    def missed(self) -> list[str]:
+        """A sentence for each limit that is not met: of repeated work by its median."""
+        measured = [
+            (f"{r.work} ({r.cache} cache)", r.median_ms, LIMITS[r.work], "ms") for r in self.rows if r.work in LIMITS
+        ]
+        measured += [("the first frame", self.first_frame, FIRST_FRAME, "s")] if self.first_frame is not None else []
+        measured += [("memory", self.megabytes, MOST_MEGABYTES, "MB")] if self.megabytes is not None else []
+        return [
+            f"{what} is at {value:,.2f} {unit}, and its limit is {limit:g} {unit}"
+            for what, value, limit, unit in measured
+            if value >= limit
+        ]
+
     def to_json(self) -> dict[str, Any]:
         return {"benchmark": "tui", **asdict(self)}
 
@@ -179,12 +193,19 @@ def tui_command(
     events: Annotated[int, typer.Option(min=1000, help="Events of the run that is looked into.")] = NUM_EVENTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """The terminal UI: a step of the player, the lines that it changes, the first frame, memory."""
+    """The terminal UI: a step of the player, the lines that it changes, the first frame, memory.
+
+    Exit status 1 if a limit is not met.
+    """
     result = run(events, lambda what: print(f"… {what}", file=sys.stderr))
     if as_json:
         print(json.dumps(result.to_json(), indent=2))
     else:
         print_result(result)
+    for sentence in result.missed:
+        print(f"minicache: {sentence}", file=sys.stderr)
+    if result.missed:
+        raise typer.Exit(1)
 
 
 def print_result(result: TuiBench) -> None:

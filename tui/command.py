@@ -130,11 +130,10 @@ def _has_unicode() -> bool:
 
 
 def _print(line: str) -> None:
-    """On standard output, whatever its encoding lacks; nothing in the line acts on the terminal."""
+    """On standard output; nothing in the line acts on the terminal."""
     from .panels.line import printable
 
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(printable(line).encode(encoding, "backslashreplace").decode(encoding))
+    print(printable(line))
 
 
 def keymap_path() -> Path:

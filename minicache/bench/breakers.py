@@ -1,40 +1,35 @@
 """The breakers experiment: six habits that break a prefix in silence, each against its repaired form.
 
 A support bot's prompt is instructions, tool schemas, examples and a question. Each breaker changes one thing in it from
-request to request, and everything after that is computed anew:
+request to request, and everything after that is computed again:
 
     broken      | what changes | instructions | tools | examples | question
     repaired    | instructions | tools | examples | what changes, or its stable part | question
 
-Some can simply go: a request id belongs into a header, and an order that varies need not.
+Some can simply go: a request id belongs in a header, and an order need not vary.
 """
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import cycle
 from random import Random
 from statistics import median_low
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from minicache.bench.breakers_result import Case, Result, Run
+from rich.console import Console
+from rich.padding import Padding
+
+from minicache.bench.charts import Chart, Panel
 from minicache.bench.conditions import Conditions
-from minicache.bench.measure import (
-    BLOCK_SIZES,
-    Chat,
-    Counter,
-    Progress,
-    Tokens,
-    ask,
-    engine_for,
-    messages,
-    require_caches,
-)
+from minicache.bench.experiment import CACHES, CacheNames, Experiment, ModelName, Option, Result, Show, discard
+from minicache.bench.measure import BLOCK_SIZES, Chat, Row, Tokens, ask, engine_for, messages
 from minicache.bench.support_bot import INTRODUCTION, article, question
-from minicache.bench.three_forms_result import Row
+from minicache.bench.tables import NAMES, bar
 from minicache.bench.timestamp_stream import SECONDS_BETWEEN, clock
-from minicache.core.errors import require_int
+from minicache.common.progress import Counter, Progress, silent
 
 if TYPE_CHECKING:
     from minicache.engine import Engine
@@ -152,36 +147,61 @@ BREAKERS = (
 )
 
 
+Stream = dict[str, list[Tokens]]  # form -> prompts
+
+
 @dataclass(frozen=True)
-class Settings:
-    """What to run: `requests` of each form; the first fills the cache and is not counted. `seed` makes what varies.
-    Raises `InvalidArgument`."""
+class Breakers(Experiment):
+    """Six habits that break a prefix in silence, each against its repaired form: what is reused before and after."""
 
-    model: str
-    caches: tuple[str, ...] = ("hash", "radix")
-    requests: int = 6
-    seed: int = 0
+    model: ModelName
+    caches: CacheNames = CACHES
+    requests: Annotated[int, Option("Requests of each form; the first fills the cache and is not counted.", min=2)] = 6
+    seed: Annotated[int, Option("Makes what varies: ids, orders, samples.")] = 0
 
-    def __post_init__(self) -> None:
-        require_int("requests", self.requests, 2)
-        require_caches(self.caches)
+    def visits(self) -> list[Visit]:
+        """The requests' circumstances; the same for equal seeds."""
+        random = Random(self.seed)
+        return [
+            Visit(
+                question=question(number),
+                time_of_day=clock(number * SECONDS_BETWEEN),
+                customer=f"{customer}, {random.choice(TIERS)} customer, account {1001 + number}",
+                request_id=random.randbytes(8).hex(),
+                tools=random.sample(SCHEMAS, len(SCHEMAS)),
+                passages="\n".join(["Passages:", *(article(2 * number + place) for place in (0, 1))]),
+                examples=examples(random.sample(EXAMPLES, NUM_EXAMPLES)),
+            )
+            for number, customer in zip(range(self.requests), cycle(CUSTOMERS), strict=False)
+        ]
 
+    @cached_property
+    def streams(self) -> list[Stream]:
+        """Each breaker's prompts. Raises as `Chat` does, and `RequestTooLong` for a model with a short context."""
+        chat, each = Chat(self.model), self.visits()
+        streams = [{form: prompts(chat, getattr(b, form), each) for form in FORMS} for b in BREAKERS]
+        chat.require_room((p for stream in streams for form in FORMS for p in stream[form]), MAX_TOKENS)
+        return streams
 
-def visits(settings: Settings) -> list[Visit]:
-    """The requests' circumstances; the same for equal seeds."""
-    random = Random(settings.seed)
-    return [
-        Visit(
-            question=question(number),
-            time_of_day=clock(number * SECONDS_BETWEEN),
-            customer=f"{CUSTOMERS[number % len(CUSTOMERS)]}, {random.choice(TIERS)} customer, account {1001 + number}",
-            request_id=random.randbytes(8).hex(),
-            tools=random.sample(SCHEMAS, len(SCHEMAS)),
-            passages="\n".join(["Passages:", *(article(2 * number + place) for place in (0, 1))]),
-            examples=examples(random.sample(EXAMPLES, NUM_EXAMPLES)),
+    def header(self) -> str:
+        assert self.streams
+        return (
+            f"Six habits that break a prefix in silence, each in a support bot's prompt for {self.model}, and the same "
+            f"prompt repaired: {self.requests} requests of each, of which the first fills the cache and is not counted."
         )
-        for number in range(settings.requests)
-    ]
+
+    def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
+        started = time.perf_counter()
+        counter = Counter(progress, len(self.caches) * len(FORMS) * len(self.streams) * self.requests)
+        runs = []
+        for cache in self.caches:
+            engines = {f: engine_for(self.model, cache, MAX_TOKENS, *(s[f] for s in self.streams)) for f in FORMS}
+            cases = []
+            for breaker, stream in zip(BREAKERS, self.streams, strict=True):
+                rows = _measure(engines, stream, partial(counter.next, f"{cache} cache: {breaker.name}"))
+                cases.append(Case(breaker, *rows))
+            runs.append(Run(cache, BLOCK_SIZES[cache], cases))
+        return Found(Conditions.of(engines[FORMS[0]], started), self.requests, runs)
 
 
 def prompts(chat: Chat, build: Callable[[Visit], Parts], each: Sequence[Visit]) -> list[Tokens]:
@@ -189,43 +209,8 @@ def prompts(chat: Chat, build: Callable[[Visit], Parts], each: Sequence[Visit]) 
     return [chat.prompt(messages(*("\n\n".join(part) for part in build(visit)))) for visit in each]
 
 
-Stream = dict[str, list[Tokens]]  # form -> prompts
-
-
-def prepare(settings: Settings) -> list[Stream]:
-    """Each breaker's prompts; loads no model. Raises as the model store does, and `RequestTooLong` for a short
-    context."""
-    chat, each = Chat(settings.model), visits(settings)
-    streams = [{form: prompts(chat, getattr(b, form), each) for form in FORMS} for b in BREAKERS]
-    chat.require_room((p for stream in streams for form in FORMS for p in stream[form]), MAX_TOKENS)
-    return streams
-
-
-def run(settings: Settings, streams: Sequence[Stream], progress: Progress = lambda what, done, total: None) -> Result:
-    """Run the experiment: `streams` are what `prepare` gave. Raises as the engine does."""
-    started = time.perf_counter()
-    counter = Counter(progress, len(settings.caches) * len(FORMS) * len(streams) * settings.requests)
-    runs = []
-    for cache in settings.caches:
-        engines = {
-            form: engine_for(settings.model, cache, max((s[form] for s in streams), key=num_tokens), MAX_TOKENS)
-            for form in FORMS
-        }
-        cases = []
-        for breaker, stream in zip(BREAKERS, streams, strict=True):
-            what = f"{cache} cache: {breaker.name}"
-            rows = _measure(engines, stream, partial(counter.next, what))
-            cases.append(Case(breaker.name, breaker.repair, breaker.why, *rows))
-        runs.append(Run(cache, BLOCK_SIZES[cache], cases))
-    return Result(Conditions.now(settings.model, started), settings.requests, runs)
-
-
-def num_tokens(stream: Iterable[Tokens]) -> int:
-    return sum(map(len, stream))
-
-
 def _measure(engines: dict[str, "Engine"], stream: Stream, before: Callable[[], None]) -> list[Row]:
-    """The rows of either form, without the first answer. Each form has an engine of its own, and they take turns, so
+    """The rows of both forms, without the first answer. Each form has an engine of its own, and they take turns, so
     that a machine that slows down slows both."""
     rows = [Row(form, median_low(len(prompt) for prompt in stream[form][1:])) for form in FORMS]
     for engine in engines.values():
@@ -237,3 +222,101 @@ def _measure(engines: dict[str, "Engine"], stream: Stream, before: Callable[[], 
     for row in rows:
         del row.answers[0]
     return rows
+
+
+@dataclass(frozen=True)
+class Case:
+    """One breaker; `prompt_tokens` of its rows are medians, because what varies differs in length."""
+
+    breaker: Breaker
+    broken: Row
+    repaired: Row
+
+    @property
+    def gain(self) -> int:
+        """Median cached tokens won by the repair."""
+        return self.repaired.median_cached_tokens - self.broken.median_cached_tokens
+
+    @property
+    def speed_up(self) -> float:
+        """How many times sooner the first token comes."""
+        return self.broken.median_ttft_ms / self.repaired.median_ttft_ms
+
+    def to_json(self) -> dict[str, Any]:
+        rows = {row.form: row.to_json() for row in (self.broken, self.repaired)}
+        return {"breaker": self.breaker.name, "repair": self.breaker.repair, "why": self.breaker.why, **rows}
+
+
+@dataclass(frozen=True)
+class Run:
+    cache: str
+    block_size: int
+    cases: list[Case]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"cache": self.cache, "block_size": self.block_size, "rows": [case.to_json() for case in self.cases]}
+
+
+@dataclass(frozen=True)
+class Found(Result):
+    """`requests` of each form were sent; the first is in no row."""
+
+    conditions: Conditions
+    requests: int
+    runs: list[Run]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "experiment": "breakers",
+            **self.conditions.to_json(),
+            "requests": self.requests,
+            "runs": [run.to_json() for run in self.runs],
+        }
+
+    def table(self, console: Console) -> None:
+        for run in self.runs:
+            title = f"\n{NAMES[run.cache]}, block size {run.block_size}: median cached tokens and TTFT"
+            console.print(title, style="bold")
+            for case in run.cases:
+                console.print(f"\n{case.breaker.name} → {case.breaker.repair}", soft_wrap=True)
+                for row in (case.broken, case.repaired):
+                    console.print(_line(row), soft_wrap=True)
+                console.print(Padding(case.breaker.why, (0, 0, 0, 2)))
+            console.print(f"\n{sentence(run)}", style="bold")
+        console.print(str(self.conditions))
+
+    def chart(self) -> Chart:
+        panels = [
+            Panel(
+                f"{NAMES[run.cache]}: median cached tokens a request, % of the prompt",
+                [case.breaker.name for case in run.cases],
+                {form: [100 * _share([getattr(case, form)]) for case in run.cases] for form in FORMS},
+                100.0,
+            )
+            for run in self.runs
+        ]
+        return Chart(f"Six breakers of a prefix, {self.conditions.model}", panels, str(self.conditions))
+
+
+def _line(row: Row) -> str:
+    reused, prompt = row.median_cached_tokens, row.prompt_tokens
+    return f"  {row.form:<8} {bar(reused / prompt)} {reused:>5,} of {prompt:,} {row.median_ttft_ms:>6,.0f} ms"
+
+
+def sentence(run: Run) -> str:
+    """What the figures of one cache mean."""
+    most, least = max(run.cases, key=lambda case: case.gain), min(run.cases, key=lambda case: case.gain)
+    broken, repaired = (_share([getattr(case, form) for case in run.cases]) for form in FORMS)
+    fastest, slowest = max(case.speed_up for case in run.cases), min(case.speed_up for case in run.cases)
+    return (
+        f"Broken, the prompts reuse {broken:.0%} of their tokens; repaired, {repaired:.0%}, and the first token comes "
+        f"{slowest:,.1f} to {fastest:,.1f} times sooner. A breaker costs what comes after it: {most.gain:,} tokens a "
+        f"request for {most.breaker.name}, {least.gain:,} for {least.breaker.name}."
+    )
+
+
+def _share(rows: list[Row]) -> float:
+    return sum(row.median_cached_tokens for row in rows) / sum(row.prompt_tokens for row in rows)
+
+
+EXPERIMENT = Breakers

@@ -4,11 +4,12 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from minicache.common import files
 from minicache.core.errors import InvalidArgument
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73")  # told apart by people who see few colours (Okabe and Ito)
+COLOURS = ("#0072b2", "#e69f00", "#009e73")  # distinct for people who see few colours (Okabe and Ito)
 HATCHES = ("", "//", "..")  # and in print
 STYLE = {"svg.hashsalt": "minicache", "svg.fonttype": "none", "font.family": "sans-serif", "hatch.linewidth": 0.5}
 
@@ -23,6 +24,14 @@ class Panel:
     most: float | None = None
 
 
+class Chart(NamedTuple):
+    """Panels below one another under a title; the note below them states the conditions."""
+
+    title: str
+    panels: Sequence[Panel]
+    note: str = ""
+
+
 def require_writable(path: Path) -> None:
     """Raises `InvalidArgument` if an SVG cannot be written there, before the experiment has run."""
     if path.suffix != ".svg":
@@ -33,43 +42,44 @@ def require_writable(path: Path) -> None:
         raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None
 
 
-def write_svg(path: Path, title: str, panels: Sequence[Panel], note: str = "") -> None:
-    """Draw the panels, which have the same series, one below the other, then the note. The file is whole or not there.
+def write_svg(path: Path, chart: Chart) -> None:
+    """Draw the panels, which have the same series, one below the other. The file is whole or absent.
 
     Raises `InvalidArgument` if it cannot be written.
     """
-    text = draw(title, panels, note)
+    text = draw(chart)
     try:
         files.write_text(path, text)
     except OSError as error:
         raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None
 
 
-def draw(title: str, panels: Sequence[Panel], note: str = "") -> str:
+def draw(chart: Chart) -> str:
     """The SVG. Needs matplotlib."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.StringIO()
     with matplotlib.rc_context(STYLE):
-        canvas = FigureCanvasSVG(_figure(title, panels, note))
-        canvas.print_svg(file, metadata={"Date": None, "Creator": "minicache", "Title": title})
+        canvas = FigureCanvasSVG(_figure(chart))
+        canvas.print_svg(file, metadata={"Date": None, "Creator": "minicache", "Title": chart.title})
     return file.getvalue()
 
 
-def _figure(title: str, panels: Sequence[Panel], note: str):  # type: ignore[no-untyped-def]
+def _figure(chart: Chart):  # type: ignore[no-untyped-def]
     from matplotlib.figure import Figure
 
+    panels = chart.panels
     heights = [0.7 + 0.26 * len(panel.labels) * (len(panel.series) + 0.6) for panel in panels]
     figure = Figure(figsize=(8, sum(heights) + 0.9), layout="constrained")
-    figure.suptitle(title, fontsize=12, fontweight="bold")
+    figure.suptitle(chart.title, fontsize=12, fontweight="bold")
     all_axes = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, panel in zip(all_axes[:, 0], panels, strict=True):
         _draw_panel(axes, panel)
     names = list(panels[0].series)
     if len(names) > 1:
         figure.legend(all_axes[0, 0].containers, names, loc="outside lower center", ncols=len(names), frameon=False)
-    all_axes[-1, 0].set_xlabel(note, fontsize=8)  # there no legend covers it
+    all_axes[-1, 0].set_xlabel(chart.note, fontsize=8)  # there no legend covers it
     return figure
 
 

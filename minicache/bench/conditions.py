@@ -1,14 +1,17 @@
-"""Under which conditions an experiment ran: no time means anything without them."""
+"""The conditions of an experiment: a time means nothing without them."""
 
 import os
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minicache.engine import Engine
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which an experiment ran. `load` is the machine's over the last minute, at the end."""
+    """What ran where. `load` is the machine's load average over the last minute, taken at the end."""
 
     model: str
     dtype: str
@@ -18,12 +21,14 @@ class Conditions:
     seconds: float
 
     @classmethod
-    def now(cls, model: str, started: float) -> "Conditions":
-        """Those of this process; `started` is a moment of `time.perf_counter()`."""
+    def of(cls, engine: "Engine", started: float) -> "Conditions":
+        """Those of an engine in this process; `started` is a moment of `time.perf_counter()`."""
         import torch
 
-        load, seconds = os.getloadavg()[0], time.perf_counter() - started
-        return cls(model, "float32", "cpu", torch.get_num_threads(), load, seconds)
+        kv = engine.runner.kv_cache.k[0]
+        dtype, device = str(kv.dtype).removeprefix("torch."), str(kv.device)
+        seconds = time.perf_counter() - started
+        return cls(str(engine.config.model), dtype, device, torch.get_num_threads(), os.getloadavg()[0], seconds)
 
     def to_json(self) -> dict[str, Any]:
         return {"model": self.model, "dtype": self.dtype, "device": self.device, "threads": self.threads}

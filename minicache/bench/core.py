@@ -13,8 +13,12 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from rich.console import Console
+
+from minicache.bench.experiment import Experiment, Option, Result, Show, discard
+from minicache.bench.tables import plain_table
 from minicache.common.progress import Progress, silent
 from minicache.core import EventStream, HashChainCache, RadixCache, Request
 
@@ -22,9 +26,6 @@ SIZES = (2_464, 32_000, 128_000)  # tokens of a request
 UNSHARED = 64
 VOCABULARY = 8_192  # distinct token ids, about what a long prompt has
 BLOCK_SIZE = 16
-
-# Microseconds for 2,464 tokens in the real engines, CPython 3.11, two cores, October 2026.
-REFERENCE = {"hash": ("vLLM 0.33", 805.0), "hash cache": ("vLLM 0.33", 280.0), "radix": ("SGLang 0.5.23", 146.0)}
 
 Timings = dict[str, float]
 
@@ -41,9 +42,26 @@ class Row:
     to_list_comparison: float
 
 
-@dataclass(frozen=True, slots=True)
-class CoreBench:
-    """The rows, and what events cost: checks for a listener a request, and nanoseconds a check without one."""
+@dataclass(frozen=True)
+class CoreBench(Experiment):
+    """Hashing, lookup, allocation and release of one request, in both caches."""
+
+    rounds: Annotated[int, Option("Requests of the smallest size; larger ones get fewer.", min=1)] = 100
+
+    packages: ClassVar = ()
+    has_chart: ClassVar = False
+
+    def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
+        rows: list[Row] = []
+        for index, size in enumerate(SIZES):
+            progress(f"{size:,} tokens", index, len(SIZES))
+            rows += _rows(size, max(10, self.rounds * SIZES[0] // size))
+        return Found(rows, _events_per_request(), _ns_per_check(), sys.version.split()[0], os.getloadavg()[0])
+
+
+@dataclass(frozen=True)
+class Found(Result):
+    """The rows, and what events cost: checks for a listener a request, and nanoseconds a check without a listener."""
 
     rows: list[Row]
     events_per_request: dict[str, int]
@@ -53,6 +71,26 @@ class CoreBench:
 
     def to_json(self) -> dict[str, Any]:
         return {"benchmark": "core", **asdict(self)}
+
+    def table(self, console: Console) -> None:
+        table = plain_table(["operation"], ["tokens", "µs", "ns/token", "× hashlib", "× list =="])
+        for row in self.rows:
+            table.add_row(
+                row.operation,
+                f"{row.num_tokens:,}",
+                f"{row.microseconds:,.0f}",
+                f"{row.ns_per_token:.1f}",
+                f"{row.to_hashlib:.1f}",
+                f"{row.to_list_comparison:.1f}",
+            )
+        console.print(f"One request, all but {UNSHARED} tokens cached (median)", style="bold")
+        console.print(table)
+        console.print("hash: all block hashes · hash cache: lookup, allocate, publish, release")
+        console.print("radix: match and insert · radix cache: lookup, allocate, publish, release")
+        console.print("× hashlib, × list ==: times as long as hashing, or comparing, the same tokens once in this run")
+        events = ", ".join(f"{count} a request in the {name}" for name, count in self.events_per_request.items())
+        console.print(f"Events without a listener: {self.ns_per_check:.0f} ns each; {events}")
+        console.print(f"Python {self.python}, one thread, load {self.load:.2f}")
 
 
 class Workload:
@@ -114,15 +152,6 @@ class Workload:
         return {"hashlib": times[1] - times[0], "list comparison": times[2] - times[1]}
 
 
-def run(rounds: int = 100, report: Progress = silent) -> CoreBench:
-    """Measure at every size; `report(what, done, total)` is told of the progress."""
-    rows: list[Row] = []
-    for index, size in enumerate(SIZES):
-        report(f"{size:,} tokens", index, len(SIZES))
-        rows += _rows(size, max(10, rounds * SIZES[0] // size))
-    return CoreBench(rows, _events_per_request(), _ns_per_check(), sys.version.split()[0], os.getloadavg()[0])
-
-
 def _rows(size: int, rounds: int) -> Iterator[Row]:
     workload = Workload(size)
     gc.collect()
@@ -159,10 +188,13 @@ def _events_per_request() -> dict[str, int]:
 
 
 def _ns_per_check(repeats: int = 100_000) -> float:
-    """What `if self.events:` costs with nobody listening."""
+    """What `if self.events:` costs without a listener."""
     events = EventStream()
     start = time.perf_counter()
     for _ in range(repeats):
         if events:
             raise AssertionError
     return (time.perf_counter() - start) / repeats * 1e9
+
+
+EXPERIMENT = CoreBench

@@ -1,4 +1,4 @@
-"""How fast the engine is on this machine, beside transformers in the same process, and beside what the machine can do.
+"""How fast the engine is on this machine, compared with transformers in the same process and with the machine's limits.
 
     prefill     a cold prompt of 2,999 tokens, from its submission to its first token
     one token   one more token, with 3,000 to 3,007 tokens of context
@@ -9,17 +9,26 @@ The arms take turns at every single measurement, so that a machine that slows do
 of the ratios of neighbours. Two yardsticks are measured in each round: a matrix product of the model's shape, a copy.
 """
 
-import os
 import random
+import resource
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from rich.console import Console
+
+from minicache.bench.conditions import Conditions
 from minicache.bench.engine_arms import Arm, MinicacheArm, TransformersArm
-from minicache.bench.engine_result import BATCH_OF_8, ONE_TOKEN, PREFILL, WARM, Machine, Memory, Result, Timing, Work
-from minicache.bench.measure import Counter, Progress
-from minicache.core.errors import InvalidArgument, require_int
+from minicache.bench.experiment import Experiment, ModelName, Option, Result, Show, discard
+from minicache.bench.tables import bar, plain_table
+from minicache.common.progress import Counter, Progress, silent
+from minicache.core.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from minicache.engine import Engine
 
 PROMPT_TOKENS = 2999
 WARM_TAIL = 55  # what remains of 2,999 is 184 blocks of 16
@@ -27,72 +36,158 @@ BATCH = tuple(64 + 31 * i // 7 for i in range(8))  # lengths of the prompts
 SINGLE_STEPS, BATCH_STEPS = 8, 32
 COPIED = 1 << 26  # float32 numbers: far more than any CPU's cache holds
 
+PREFILL, ONE_TOKEN, BATCH_OF_8, WARM = "prefill", "one token", "batch of 8", "warm"
+OURS, THEIRS = "minicache", "transformers"
+
+# How many times as fast as transformers 5.24 the engine wants to be with SmolLM2, float32, block size 16, on 2 quiet
+# cores.
+GOALS = {PREFILL: 0.95, ONE_TOKEN: 1.2, BATCH_OF_8: 1.5}
+GOALS_HOLD_FOR = ("smollm2", 16)  # model, block size
+
 
 @dataclass(frozen=True)
-class Settings:
-    """What to measure; `against` is None or "transformers". Raises `InvalidArgument`."""
+class EngineBench(Experiment):
+    """Prefill and decoding with a real model: how fast, how much memory, what part of the machine's own speed."""
 
-    model: str
-    block_size: int = 16
-    rounds: int = 3
-    against: str | None = None
+    model: ModelName
+    against: Annotated[str | None, Option("Measure this in the same rounds.", one_of=(THEIRS,))] = None
+    block_size: Annotated[int, Option("Tokens of a block of the KV cache.", min=1)] = 16
+    rounds: Annotated[int, Option("Each is a cold prompt, a warm one and a batch.", min=1)] = 3
 
-    def __post_init__(self) -> None:
-        require_int("block_size", self.block_size, 1)
-        require_int("rounds", self.rounds, 1)
-        if self.against not in (None, "transformers"):
-            raise InvalidArgument(f"against must be transformers, not {self.against!r}")
+    has_chart: ClassVar = False
+
+    @property
+    def packages(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("torch",) if self.against is None else ("torch", self.against)
+
+    def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
+        """Minutes with a real model. Raises as the model store, the engine and importing transformers do."""
+        from minicache.engine.models import store as model_store
+        from minicache.engine.models.loader import load_config
+
+        started = time.perf_counter()
+        folder = model_store.resolve(self.model)
+        config = load_config(folder)
+        prompts = Prompts(config.vocab_size, prompt_length(self.model, config.max_positions))
+        counter = Counter(progress, 1 + bool(self.against) + self.rounds)
+
+        counter.next("minicache: loading, warming up")
+        room = 2 * len(prompts.long) + sum(length + BATCH_STEPS + self.block_size for length in BATCH)
+        ours = MinicacheArm(self.model, self.block_size, room, max_tokens=1 + BATCH_STEPS)
+        warm_up(ours, prompts)
+        memory = Memory.of(ours.engine)  # before the other arm can raise the peak
+        arms: list[Arm] = [ours]
+        if self.against:
+            counter.next(f"{self.against}: loading, warming up")
+            arms.append(TransformersArm(folder))
+            warm_up(arms[-1], prompts)
+        measured = Measured(arms)
+        yardsticks = Yardsticks(len(prompts.long), config.hidden_size, 2 * config.intermediate_size)
+        for _ in range(self.rounds):
+            counter.next("measuring")
+            measure_round(measured, ours, prompts)
+            yardsticks.measure()
+        return Found(
+            conditions=Conditions.of(ours.engine, started),
+            block_size=self.block_size,
+            prompt_tokens=len(prompts.long),
+            warm_tokens=WARM_TAIL,
+            batch_contexts=(BATCH[0] + 1, BATCH[-1] + BATCH_STEPS),
+            timings=measured.timings,
+            work=Work.of(ours.engine, len(prompts.long), [length + BATCH_STEPS // 2 for length in BATCH]),
+            machine=yardsticks.machine(),
+            memory=memory,
+            equal_tokens=measured.equal,
+            compared_tokens=measured.compared,
+        )
 
 
-def run(settings: Settings, progress: Progress = lambda what, done, total: None) -> Result:
-    """Measure; minutes with a real model. Raises as the model store, the engine and importing transformers do."""
-    import torch
+@dataclass
+class Timing:
+    """Samples of one operation by arm; the arms' samples of one index were taken side by side."""
 
-    from minicache.engine.models import store as model_store
-    from minicache.engine.models.loader import load_config
+    seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    started = time.perf_counter()
-    folder = model_store.resolve(settings.model)
-    config = load_config(folder)
-    prompts = Prompts(config.vocab_size, prompt_length(settings.model, config.max_positions))
-    counter = Counter(progress, 1 + bool(settings.against) + settings.rounds)
+    def add(self, arm: str, seconds: float) -> None:
+        self.seconds.setdefault(arm, []).append(seconds)
 
-    counter.next("minicache: loading, warming up")
-    room = 2 * len(prompts.long) + sum(length + BATCH_STEPS + settings.block_size for length in BATCH)
-    ours = MinicacheArm(settings.model, settings.block_size, room, max_tokens=1 + BATCH_STEPS)
-    warm_up(ours, prompts)
-    memory = Memory.of(ours.engine)  # before the other arm can raise the peak
-    arms: list[Arm] = [ours]
-    if settings.against:
-        counter.next("transformers: loading, warming up")
-        arms.append(TransformersArm(folder))
-        warm_up(arms[-1], prompts)
-    measured = Measured(arms)
-    yardsticks = Yardsticks(len(prompts.long), config.hidden_size, 2 * config.intermediate_size)
-    for _ in range(settings.rounds):
-        counter.next("measuring")
-        measure_round(measured, ours, prompts)
-        yardsticks.measure()
-    return Result(
-        model=settings.model,
-        block_size=settings.block_size,
-        prompt_tokens=len(prompts.long),
-        warm_tokens=WARM_TAIL,
-        batch_contexts=(BATCH[0] + 1, BATCH[-1] + BATCH_STEPS),
-        timings=measured.timings,
-        work=Work.of(ours.engine, len(prompts.long), [length + BATCH_STEPS // 2 for length in BATCH]),
-        machine=yardsticks.machine(),
-        memory=memory,
-        equal_tokens=measured.equal,
-        compared_tokens=measured.compared,
-        threads=torch.get_num_threads(),
-        load=os.getloadavg()[0],
-        seconds=time.perf_counter() - started,
-    )
+    def median(self, arm: str) -> float:
+        return median(self.seconds[arm])
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast ours is: the median of the ratios of neighbours. None without another arm."""
+        if THEIRS not in self.seconds:
+            return None
+        pairs = zip(self.seconds[THEIRS], self.seconds[OURS], strict=True)
+        return median(theirs / ours for theirs, ours in pairs)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the operations must compute and read at least: FLOPs of a prefill, bytes of weights and KV of a step."""
+
+    prefill_flops: int
+    one_token_bytes: int
+    batch_bytes: int
+
+    @classmethod
+    def of(cls, engine: "Engine", prompt_tokens: int, batch_contexts: Sequence[int]) -> "Work":
+        model, pool = engine.runner.model, engine.runner.kv_cache
+        layers = [(layer.qkv, layer.output, layer.gate_up, layer.down) for layer in model.layers]
+        in_layers = sum(linear.weight.numel() for layer in layers for linear in layer)
+        head = model.lm_head.weight.numel()
+        heads = model.config.num_heads * model.config.head_dim
+        scores = 2 * heads * prompt_tokens**2 * len(layers)  # two products over half of all pairs of positions
+        token = kv_bytes_per_token(engine)
+        weights = (in_layers + head) * pool.k[0].element_size()
+        return cls(
+            prefill_flops=2 * prompt_tokens * in_layers + 2 * head + scores,
+            one_token_bytes=weights + token * prompt_tokens,
+            batch_bytes=weights + token * sum(batch_contexts),
+        )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Medians of the yardsticks. A copy of n bytes counts as 2n: n read, n written."""
+
+    product_shape: tuple[int, int, int]
+    flops_per_s: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`peak` is the process's largest resident size when the engine has run alone: weights, pool, Python with torch."""
+
+    peak: int
+    weights: int
+    kv_pool: int
+    kv_per_token: int
+
+    @classmethod
+    def of(cls, engine: "Engine") -> "Memory":
+        model, pool = engine.runner.model, engine.runner.kv_cache
+        linears = [linear for layer in model.layers for linear in (layer.qkv, layer.output, layer.gate_up, layer.down)]
+        tensors = {tensor.data_ptr(): tensor for tensor in (model.embedding, *(each.weight for each in linears))}
+        tensors[model.lm_head.weight.data_ptr()] = model.lm_head.weight  # the embedding itself where they are tied
+        unit = 1 if sys.platform == "darwin" else 1024
+        return cls(
+            peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+            weights=sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()),
+            kv_pool=sum(layer.numel() * layer.element_size() for layer in (*pool.k, *pool.v)),
+            kv_per_token=kv_bytes_per_token(engine),
+        )
+
+
+def kv_bytes_per_token(engine: "Engine") -> int:
+    pool = engine.runner.kv_cache
+    return sum(layer[0, 0].numel() * layer.element_size() for layer in (*pool.k, *pool.v))
 
 
 def prompt_length(model: str, context: int) -> int:
-    """2,999 tokens, or what the model's context holds beside the tokens that follow; raises `InvalidArgument`."""
+    """2,999 tokens, or what the model's context has room for; raises `InvalidArgument`."""
     needed = BATCH[-1] + BATCH_STEPS + 1
     if context < needed:
         raise InvalidArgument(f"{model} has a context of {context} tokens; this benchmark needs {needed}")
@@ -100,7 +195,7 @@ def prompt_length(model: str, context: int) -> int:
 
 
 class Prompts:
-    """Token ids drawn with a fixed seed: what is said makes no difference to a speed."""
+    """Token ids drawn with a fixed seed: the text makes no difference to a speed."""
 
     def __init__(self, vocab_size: int, length: int) -> None:
         self._random, self._vocab_size = random.Random(0), vocab_size
@@ -185,3 +280,125 @@ class Yardsticks:
         rows, inner, columns = self._shape
         flops, moved = 2 * rows * inner * columns, 2 * COPIED * self._from.element_size()
         return Machine(self._shape, flops / median(self._products), moved / median(self._copies))
+
+
+@dataclass(frozen=True)
+class Found(Result):
+    """`warm_tokens` are computed when warm, `batch_contexts` the shortest and the longest context of the batch of 8.
+    `equal_tokens` of `compared_tokens` were the same in both arms."""
+
+    conditions: Conditions
+    block_size: int
+    prompt_tokens: int
+    warm_tokens: int
+    batch_contexts: tuple[int, int]
+    timings: dict[str, Timing]
+    work: Work
+    machine: Machine
+    memory: Memory
+    equal_tokens: int
+    compared_tokens: int
+
+    def goal(self, name: str) -> float | None:
+        """How many times as fast as transformers this wants to be; None where no goal is set."""
+        return GOALS.get(name) if (self.conditions.model, self.block_size) == GOALS_HOLD_FOR else None
+
+    def met(self, name: str) -> bool | None:
+        goal, ratio = self.goal(name), self.timings[name].ratio
+        return None if goal is None or ratio is None else ratio >= goal
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of the machine's rate, of products or of copies, that an operation reaches."""
+        prefill, one_token, batch = (self.timings[name].median(OURS) for name in (PREFILL, ONE_TOKEN, BATCH_OF_8))
+        return {
+            PREFILL: self.work.prefill_flops / prefill / self.machine.flops_per_s,
+            ONE_TOKEN: self.work.one_token_bytes / one_token / self.machine.bytes_per_s,
+            BATCH_OF_8: self.work.batch_bytes / batch / self.machine.bytes_per_s,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        operations = {
+            name: {
+                "median_s": {arm: timing.median(arm) for arm in timing.seconds},
+                "ratio": timing.ratio,
+                "goal": self.goal(name),
+                "met": self.met(name),
+                "samples_s": timing.seconds,
+            }
+            for name, timing in self.timings.items()
+        }
+        plain = {key: value for key, value in asdict(self).items() if key not in ("timings", "conditions")}
+        conditions = asdict(self.conditions)
+        return {"benchmark": "engine", **conditions, **plain, "operations": operations, "shares": self.shares}
+
+    def table(self, console: Console) -> None:
+        _print_timings(self, console)
+        cold, warm = (self.timings[name].median(OURS) for name in (PREFILL, WARM))
+        console.print(
+            f"warm: with all but {self.warm_tokens} of the {self.prompt_tokens:,} prompt tokens in the cache the "
+            f"first token comes after {1000 * warm:,.0f} ms, {cold / warm:,.1f} times sooner than cold."
+        )
+        _print_shares(self, console)
+        memory = self.memory
+        console.print(
+            f"\nmemory: {megabytes(memory.peak)} at the peak, the engine alone; of these {megabytes(memory.weights)} "
+            f"weights; the KV pool takes {megabytes(memory.kv_pool)} when full, {memory.kv_per_token:,} bytes a token."
+        )
+        ran = self.conditions
+        console.print(
+            f"{ran.model}, {ran.dtype}, {ran.device}, block size {self.block_size}, {ran.threads} threads, "
+            f"load {ran.load:.1f}; {ran.seconds:.0f} s in all."
+        )
+
+
+def _print_timings(found: Found, console: Console) -> None:
+    numbers = [f"{OURS}\nms", "\ntokens/s"]
+    if found.compared_tokens:
+        numbers += [f"{THEIRS}\nms", "times\nas fast", "\ngoal", "\nmet"]
+    table = plain_table(["\nmedian"], numbers)
+    for name, tokens in ((PREFILL, found.prompt_tokens), (ONE_TOKEN, 1), (BATCH_OF_8, 8)):
+        timing, goal = found.timings[name], found.goal(name)
+        ours = timing.median(OURS)
+        cells = [f"{1000 * ours:,.1f}", f"{tokens / ours:,.1f}"]
+        if timing.ratio is not None:
+            cells += [f"{1000 * timing.median(THEIRS):,.1f}", f"{timing.ratio:.2f}"]
+            cells += ["–" if goal is None else f"{goal:.2f}", {True: "yes", False: "no", None: "–"}[found.met(name)]]
+        table.add_row(name, *cells)
+    console.print(table)
+    first, last = found.batch_contexts
+    console.print(
+        f"\nprefill: a cold prompt of {found.prompt_tokens:,} tokens, to its first token. one token: one more after "
+        f"it. batch of 8: one more for each of 8 sequences with {first} to {last} tokens of context."
+    )
+    if found.compared_tokens:
+        console.print(
+            f"times as fast: the median of neighbours' ratios. Both chose the same token {found.equal_tokens:,} times "
+            f"of {found.compared_tokens:,}."
+        )
+    if any(found.met(name) is False for name in found.timings):
+        console.print(f"Goals are for 2 quiet cores; the load of this machine was {found.conditions.load:.1f}.")
+
+
+def _print_shares(found: Found, console: Console) -> None:
+    machine, work, shares = found.machine, found.work, found.shares
+    rows, inner, columns = machine.product_shape
+    console.print(
+        f"\nThis machine, in the same minutes: a product [{rows}, {inner}] × [{inner}, {columns}] at "
+        f"{machine.flops_per_s / 1e9:,.0f} GFLOP/s, a copy at {machine.bytes_per_s / 1e9:,.1f} GB/s (read and written)."
+    )
+    for name, needs in (
+        (PREFILL, f"{work.prefill_flops / 1e9:,.0f} GFLOP"),
+        (ONE_TOKEN, f"{megabytes(work.one_token_bytes)} of weights and KV"),
+        (BATCH_OF_8, f"{megabytes(work.batch_bytes)} of weights and KV"),
+    ):
+        rate = "the product's rate" if name == PREFILL else "the copy's rate"
+        share = shares[name]
+        console.print(f"{name:<10} {bar(min(1, share))} {share:4.0%} of {rate} ({needs})", soft_wrap=True)
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+EXPERIMENT = EngineBench

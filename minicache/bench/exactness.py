@@ -8,12 +8,18 @@ sizes, so that is only printed; `tests/properties/test_exact_mode.py` has a mode
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from rich.console import Console
 
 from minicache.bench.conditions import Conditions
-from minicache.bench.measure import Chat, Counter, Progress, Tokens, messages
+from minicache.bench.experiment import Experiment, ModelName, Option, Result, Show, discard
+from minicache.bench.measure import Chat, Tokens, messages
 from minicache.bench.support_bot import QUESTION, system_prompt
+from minicache.bench.tables import plain_table
+from minicache.common.progress import Counter, Progress, silent
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,13 +32,92 @@ BLOCK_SIZE = 16
 
 
 @dataclass(frozen=True)
-class Settings:
-    """`prompts` prompts of about `system_tokens` tokens and more, `max_tokens` tokens each."""
+class Exactness(Experiment):
+    """Whether a cache hit changes the bits of an answer: fast mode and exact mode, in three number formats.
 
-    model: str
-    prompts: int = 8
+    Exit status 1 if a bit differs in exact mode.
+    """
+
+    model: ModelName
+    prompts: Annotated[int, Option("Prompts to compare.", min=1, max=99)] = 8
     system_tokens: int = 200
     max_tokens: int = 16
+
+    has_chart: ClassVar = False
+
+    @cached_property
+    def chats(self) -> list[Tokens]:
+        """One prompt to fill the cache, then those to compare: a shared system prompt, questions of several lengths."""
+        chat = Chat(self.model)
+        system = system_prompt(chat.system_length, self.system_tokens)
+        questions = [QUESTION, *(" ".join([QUESTION, "It is late."] * (turn % 5) + [str(turn)]) for turn in range(99))]
+        prompts = [chat.prompt(messages(system, question)) for question in questions[: self.prompts + 1]]
+        chat.require_room(prompts, self.max_tokens)
+        return prompts
+
+    def header(self) -> str:
+        assert self.chats
+        return "The same prompts, cold and after a cache hit: are the logits the same, bit for bit?"
+
+    def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
+        from minicache.engine.exact import TiledRows
+
+        started = time.perf_counter()
+        counter = Counter(progress, 2 * 2 * len(DTYPES) * len(self.chats))
+        arms, stacked = [], {}
+        for dtype in DTYPES:
+            for exact in (False, True):
+                cold_engine, warm_engine = (self._engine(cache, dtype, exact) for cache in ("none", "hash"))
+                if isinstance(cold_engine.runner.model.rows, TiledRows):
+                    stacked[dtype] = cold_engine.runner.model.rows.stacked
+                ask = self._asker(counter, f"{dtype}, {'exact' if exact else 'fast'}")
+                ask(warm_engine, self.chats[0])  # the system prompt is in the cache from here on
+                pairs = [(ask(cold_engine, prompt), ask(warm_engine, prompt)) for prompt in self.chats[1:]]
+                arms.append(_compare(dtype, exact, pairs))
+        conditions = replace(Conditions.of(cold_engine, started), dtype=", ".join(DTYPES))
+        return Found(arms, stacked, conditions)
+
+    def _engine(self, cache: str, dtype: str, exact: bool) -> "Engine":
+        from minicache.engine import Engine, EngineConfig
+
+        num_blocks = 1 + sum(-(-(len(prompt) + self.max_tokens) // BLOCK_SIZE) for prompt in self.chats)
+        return Engine(
+            EngineConfig(
+                model=self.model, cache=cache, block_size=BLOCK_SIZE, num_blocks=num_blocks, dtype=dtype, exact=exact
+            )
+        )
+
+    def _asker(self, counter: Counter, what: str) -> "Callable[[Engine, Tokens], Answer]":
+        from minicache.engine import SamplingParams
+
+        def ask(engine: "Engine", prompt: Tokens) -> Answer:
+            counter.next(what)
+            seen: list[Tensor] = []
+            inner = engine.runner.logits
+
+            def recorded(plan: "StepPlan", hidden: "Tensor") -> "Tensor":
+                seen.append(inner(plan, hidden))
+                return seen[-1]
+
+            engine.runner.logits = recorded  # type: ignore[method-assign]
+            try:
+                [output] = engine.generate([prompt], SamplingParams(max_tokens=self.max_tokens, ignore_eos=True))
+            finally:
+                engine.runner.logits = inner  # type: ignore[method-assign]
+            rate = output.timings.decode_rate(len(output.token_ids))
+            return Answer(
+                tuple(output.token_ids), seen, 1000 * (output.timings.ttft or 0.0), 1000 / rate if rate else 0.0
+            )
+
+        return ask
+
+
+@dataclass
+class Answer:
+    tokens: tuple[int, ...]
+    logits: "list[Tensor]"
+    prefill_ms: float
+    token_ms: float
 
 
 @dataclass(frozen=True)
@@ -51,7 +136,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Result:
+class Found(Result):
     """`stacked` says of each number format whether exact mode may compute several tiles at once on this machine."""
 
     arms: list[Arm]
@@ -73,79 +158,34 @@ class Result:
             "holds": self.holds,
         }
 
-
-@dataclass
-class Answer:
-    tokens: tuple[int, ...]
-    logits: "list[Tensor]"
-    prefill_ms: float
-    token_ms: float
-
-
-def run(settings: Settings, progress: Progress = lambda what, done, total: None) -> Result:
-    """Run the experiment; raises as the model store and the engine do."""
-    from minicache.engine.exact import TiledRows
-
-    started = time.perf_counter()
-    prompts = make_prompts(settings)
-    counter = Counter(progress, 2 * 2 * len(DTYPES) * len(prompts))
-    arms, stacked = [], {}
-    for dtype in DTYPES:
-        for exact in (False, True):
-            cold_engine = _engine(settings, prompts, "none", dtype, exact)
-            warm_engine = _engine(settings, prompts, "hash", dtype, exact)
-            if isinstance(cold_engine.runner.model.rows, TiledRows):
-                stacked[dtype] = cold_engine.runner.model.rows.stacked
-            mode = "exact" if exact else "fast"
-            ask = _asker(settings, counter, f"{dtype}, {mode}")
-            ask(warm_engine, prompts[0])  # the system prompt is in the cache from here on
-            pairs = [(ask(cold_engine, prompt), ask(warm_engine, prompt)) for prompt in prompts[1:]]
-            arms.append(_compare(dtype, exact, pairs))
-    return Result(arms, stacked, Conditions.now(settings.model, started))
-
-
-def make_prompts(settings: Settings) -> list[Tokens]:
-    """One prompt to fill the cache, then those to compare: a shared system prompt, and questions of several lengths."""
-    chat = Chat(settings.model)
-    system = system_prompt(chat.system_length, settings.system_tokens)
-    questions = [QUESTION, *(" ".join([QUESTION, "It is late."] * (turn % 5) + [str(turn)]) for turn in range(99))]
-    prompts = [chat.prompt(messages(system, question)) for question in questions[: settings.prompts + 1]]
-    chat.require_room(prompts, settings.max_tokens)
-    return prompts
-
-
-def _engine(settings: Settings, prompts: list[Tokens], cache: str, dtype: str, exact: bool) -> "Engine":
-    from minicache.engine import Engine, EngineConfig
-
-    blocks = sum(-(-(len(prompt) + settings.max_tokens) // BLOCK_SIZE) for prompt in prompts)
-    return Engine(
-        EngineConfig(
-            model=settings.model, cache=cache, block_size=BLOCK_SIZE, num_blocks=blocks + 1, dtype=dtype, exact=exact
+    def table(self, console: Console) -> None:
+        table = plain_table(
+            ["\nformat", "\nmode"],
+            [
+                "requests with\nother bits",
+                "with another\ntoken",
+                "largest\ndifference",
+                "prefill, ms\n(cold)",
+                "a token,\nms",
+            ],
         )
-    )
-
-
-def _asker(settings: Settings, counter: Counter, what: str) -> "Callable[[Engine, Tokens], Answer]":
-    from minicache.engine import SamplingParams
-
-    def ask(engine: "Engine", prompt: Tokens) -> Answer:
-        counter.next(what)
-        seen: list[Tensor] = []
-        inner = engine.runner.logits
-
-        def recorded(plan: "StepPlan", hidden: "Tensor") -> "Tensor":
-            seen.append(inner(plan, hidden))
-            return seen[-1]
-
-        engine.runner.logits = recorded  # type: ignore[method-assign]
-        try:
-            [output] = engine.generate([prompt], SamplingParams(max_tokens=settings.max_tokens, ignore_eos=True))
-        finally:
-            engine.runner.logits = inner  # type: ignore[method-assign]
-        rate = output.timings.decode_rate(len(output.token_ids))
-        return Answer(tuple(output.token_ids), seen, 1000 * (output.timings.ttft or 0.0), 1000 / rate if rate else 0.0)
-
-    return ask
+        for arm in self.arms:
+            table.add_row(
+                arm.dtype,
+                "exact" if arm.exact else "fast",
+                f"{arm.different} of {arm.requests}",
+                f"{arm.flipped} of {arm.requests}",
+                f"{arm.largest_difference:.2g}",
+                f"{arm.prefill_ms:,.1f}",
+                f"{arm.token_ms:,.1f}",
+            )
+        console.print()
+        console.print(table)
+        console.print(f"\n{sentence(self)}", style="bold")
+        ways = {True: "several tiles at once", False: "tile by tile"}
+        computed = ", ".join(f"{dtype} {ways[several]}" for dtype, several in self.stacked.items())
+        console.print(f"exact mode computes {computed}")
+        console.print(str(self.conditions))
 
 
 def _compare(dtype: str, exact: bool, pairs: list[tuple[Answer, Answer]]) -> Arm:
@@ -172,3 +212,19 @@ def _compare(dtype: str, exact: bool, pairs: list[tuple[Answer, Answer]]) -> Arm
         statistics.median(cold.prefill_ms for cold, _ in pairs),
         statistics.median(cold.token_ms for cold, _ in pairs),
     )
+
+
+def sentence(found: Found) -> str:
+    fast = {arm.dtype: arm for arm in found.arms if not arm.exact}
+    exact = {arm.dtype: arm for arm in found.arms if arm.exact}
+    bits = sum(arm.different for arm in exact.values())
+    cost = exact["float32"].prefill_ms / fast["float32"].prefill_ms
+    decode = exact["float32"].token_ms / fast["float32"].token_ms
+    return (
+        f"In fast mode a hit changes the bits of {fast['float32'].different} of {fast['float32'].requests} answers in "
+        f"float32; in exact mode it changes {bits} in any format. In float32 exact mode takes {cost:.1f} times as long "
+        f"to prefill and {decode:.1f} times as long a token."
+    )
+
+
+EXPERIMENT = Exactness

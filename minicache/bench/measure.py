@@ -1,11 +1,14 @@
-"""What experiments share: prompts as a model is asked them, an engine with room for them, one timed request."""
+"""What experiments share: prompts as a model is asked them, an engine with room for them, one timed request.
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
-from typing import TYPE_CHECKING
+Times are in milliseconds, tokens as the model's tokenizer counts them.
+"""
 
-from minicache.bench.three_forms_result import Answer
-from minicache.common.suggest import not_one_of
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, takewhile
+from statistics import median, median_low
+from typing import TYPE_CHECKING, Any
+
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from minicache.text.chat import Message
 from minicache.text.template import ChatTemplate
@@ -17,13 +20,86 @@ if TYPE_CHECKING:
 BLOCK_SIZES = {"hash": 16, "radix": 1, "none": 16}
 
 Tokens = tuple[int, ...]
-Progress = Callable[[str, int, int], None]  # what is being done, requests done, requests in all
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One request's result; `ttft_ms` is the time from its submission to its first token, `decode_rate` the tokens a
+    second after that."""
+
+    token_ids: tuple[int, ...]
+    text: str
+    cached_tokens: int
+    ttft_ms: float
+    decode_rate: float | None = None
+
+
+@dataclass
+class Row:
+    """The answers to one form of a prompt with one cache."""
+
+    form: str
+    prompt_tokens: int
+    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def cached_tokens(self) -> list[int]:
+        return [answer.cached_tokens for answer in self.answers]
+
+    @property
+    def median_cached_tokens(self) -> int:
+        return median_low(self.cached_tokens)
+
+    @property
+    def ttft_ms(self) -> list[float]:
+        return [answer.ttft_ms for answer in self.answers]
+
+    @property
+    def median_ttft_ms(self) -> float:
+        return median(self.ttft_ms)
+
+    def to_json(self) -> dict[str, Any]:
+        samples = [round(sample, 3) for sample in self.ttft_ms]
+        return {
+            "form": self.form,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "median_cached_tokens": self.median_cached_tokens,
+            "ttft_ms": {
+                "median": round(self.median_ttft_ms, 3),
+                "min": min(samples),
+                "max": max(samples),
+                "samples": samples,
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One engine's rows; `cache` is "hash", "radix" or, for the control arm, "none"."""
+
+    cache: str
+    block_size: int
+    rows: list[Row]
+
+    def row(self, form: str) -> Row:
+        return next(row for row in self.rows if row.form == form)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"cache": self.cache, "block_size": self.block_size, "rows": [row.to_json() for row in self.rows]}
+
+
+def difference(where: str, cached: Answer, plain: Answer) -> list[str]:
+    """A line about an answer that is not the control arm's; no line if they are equal."""
+    if cached.token_ids == plain.token_ids:
+        return []
+    return [f"{where}: {list(cached.token_ids)} with the cache, {list(plain.token_ids)} without"]
 
 
 class Chat:
     """A model's chat template, tokenizer and context. Raises as the model store does, but loads no weights.
 
-    Prompts and lengths raise `InvalidArgument` if the template does not show each message's content as it is.
+    Prompts and lengths raise `InvalidArgument` if the template does not show each message's content unchanged.
     """
 
     def __init__(self, model: str) -> None:
@@ -69,24 +145,35 @@ def messages(system: str, user: str) -> list[dict[str, str]]:
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
-def require_caches(caches: Iterable[str]) -> None:
-    """Raises `InvalidArgument` for what is not the name of a prefix cache."""
-    for cache in caches:
-        if cache not in ("hash", "radix"):
-            raise InvalidArgument(f"cache {not_one_of(cache, ('hash', 'radix'))}")
-
-
-def engine_for(model: str, cache: str, prompts: Iterable[Tokens], max_tokens: int) -> "Engine":
-    """An engine with room for all `prompts` and their answers, without anything in common: nothing is evicted."""
+def engine_for(model: str, cache: str, max_tokens: int, *streams: Sequence[Tokens]) -> "Engine":
+    """An engine with room for all that any one of these streams of requests leaves in the cache: nothing is evicted."""
     from minicache.engine import Engine, EngineConfig
 
     block_size = BLOCK_SIZES[cache]
-    blocks = sum(-(-(len(prompt) + max_tokens) // block_size) for prompt in prompts)
-    return Engine(EngineConfig(model=model, cache=cache, block_size=block_size, num_blocks=blocks + 1, dtype="float32"))
+    tokens = max(_room(cache, stream, max_tokens + 2 * block_size) for stream in streams)
+    num_blocks = -(-tokens // block_size) + 1  # block 0 is the null block
+    return Engine(EngineConfig(model=model, cache=cache, block_size=block_size, num_blocks=num_blocks, dtype="float32"))
+
+
+def _room(cache: str, stream: Sequence[Tokens], each: int) -> int:
+    """Tokens of KV of requests one after the other. `each` are those of an answer, and of the two blocks that a
+    request's own tokens fill in part."""
+    if cache == "none":
+        return max(map(len, stream)) + each
+    distinct = sorted(set(stream))  # the neighbour is then one with the longest common beginning
+    return sum(len(prompt) - _shared(prompt, before) for before, prompt in pairwise([(), *distinct])) + each * len(
+        stream
+    )
+
+
+def _shared(one: Tokens, other: Tokens) -> int:
+    """Tokens at the beginning of both."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def ask(engine: "Engine", prompt: Tokens, max_tokens: int) -> Answer:
-    """`max_tokens` tokens, past the model's end token too, so that there is as much to compare with every model."""
+    """`max_tokens` tokens, past the model's end token too, so that answers of all models are equally long."""
     from minicache.engine import SamplingParams
 
     [output] = engine.generate([prompt], SamplingParams(max_tokens=max_tokens, ignore_eos=True))
@@ -94,14 +181,3 @@ def ask(engine: "Engine", prompt: Tokens, max_tokens: int) -> Answer:
     text = engine.tokenizer.decode(said) if engine.tokenizer else ""
     ttft, rate = output.timings.ttft or 0.0, output.timings.decode_rate(len(output.token_ids))
     return Answer(tuple(output.token_ids), text, output.cached_tokens or 0, 1000 * ttft, rate)
-
-
-class Counter:
-    """Tells `progress` of each request as it begins."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._done, self._total = progress, 0, total
-
-    def next(self, what: str) -> None:
-        self._progress(what, self._done, self._total)
-        self._done += 1

@@ -1,9 +1,6 @@
-"""How fast the simulator is, that its time is linear in the events, and that a timeline is quick to look into.
+"""How fast the simulator is, whether its time is linear in the events, and how fast a timeline goes to any event.
 
-The workload: users of four tenants, each tenant with a system prompt of 512 tokens, ask questions of 64 tokens of their
-own and get 32 tokens each; twenty-five arrive in a modelled second, into a pool of 4,096 tokens, which is soon full.
-
-Standard library only.
+Simulator and timeline need the standard library only.
 """
 
 import gc
@@ -13,8 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from rich.console import Console
+
+from minicache.bench.experiment import Experiment, Option, Result, Show, discard
+from minicache.bench.tables import plain_table
 from minicache.common.progress import Progress, silent
 from minicache.core import Request, SchedulerConfig
 from minicache.sim.collection import no_collection
@@ -24,7 +25,6 @@ from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
 
 SCALES = (1, 4, 16)
-REQUESTS = 100  # at scale 1
 SYSTEM, QUESTION, OUTPUT = 512, 64, 32
 TENANTS, EVERY = 4, 0.04
 POOL = 4_096  # tokens
@@ -32,10 +32,15 @@ VOCABULARY = 8_192  # different tokens in questions and answers, as in a long te
 TIMELINE_EVENTS = 100_000
 LOOKS = 200
 ROUNDS = 3
+WORKLOAD = (
+    f"The workload: users of {TENANTS} tenants, each tenant with a system prompt of {SYSTEM} tokens, ask questions of "
+    f"{QUESTION} tokens of their own and get {OUTPUT} tokens each; {1 / EVERY:.0f} requests arrive in a modelled "
+    f"second, into a pool of {POOL:,} tokens, which is soon full."
+)
 
 
 def workload(num_requests: int) -> Scenario:
-    """The stated workload with so many requests."""
+    """The stated workload with `num_requests` requests."""
     specs = tuple(
         RequestSpec(
             id=f"user{number}",
@@ -49,7 +54,7 @@ def workload(num_requests: int) -> Scenario:
     return Scenario(
         name="bench",
         title="The benchmark's workload",
-        story=__doc__ or "",
+        story=WORKLOAD,
         kinds=KINDS,
         caches={"hash": hash_cache, "radix": hash_cache.as_kind("radix")},
         schedulers={"hash": SchedulerConfig.vllm(), "radix": SchedulerConfig.sglang()},
@@ -89,11 +94,15 @@ class Row:
     def microseconds_per_event(self) -> float:
         return 1e6 * self.recorded_seconds / self.events
 
+    def to_json(self) -> dict[str, Any]:
+        rates = ("events_per_second", "requests_per_second", "microseconds_per_event")
+        return {**asdict(self), **{name: getattr(self, name) for name in rates}}
+
 
 @dataclass(frozen=True, slots=True)
 class Looks:
     """`at(i)` at random places of a run of `events` events, in milliseconds, and the most memory that this process has
-    had until then, in megabytes (None where that cannot be told)."""
+    had until then, in megabytes (None where the system does not say)."""
 
     cache: str
     events: int
@@ -102,8 +111,36 @@ class Looks:
     megabytes: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class SimBench:
+@dataclass(frozen=True)
+class SimBench(Experiment):
+    """The simulator: events and requests per second, whether time is linear, how fast a timeline goes to any event."""
+
+    requests: Annotated[int, Option("Requests of the smallest run; the largest has 16 times.", min=10)] = 100
+    timeline_events: int = TIMELINE_EVENTS
+
+    packages: ClassVar = ()
+    has_chart: ClassVar = False
+
+    def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
+        rows: list[Row] = []
+        looks: list[Looks] = []
+        total = len(KINDS) * (len(SCALES) + 1)
+        for kind in KINDS:  # first, because the peak memory of a process never falls again
+            progress(f"{kind}, looking into {self.timeline_events:,} events", len(looks), total)
+            looks.append(_look(kind, self.timeline_events))
+        for kind in KINDS:
+            rounds: list[list[Row]] = []
+            for number in range(ROUNDS):
+                progress(f"{kind}, round {number + 1}", len(rows) + len(looks), total)
+                rounds.append([_row(kind, scale, self.requests * scale) for scale in SCALES])
+            rows += [_best(same) for same in zip(*rounds, strict=True)]
+        per_event = {(row.cache, row.scale): row.microseconds_per_event for row in rows}
+        growth: dict[str, float] = {kind: per_event[kind, SCALES[-1]] / per_event[kind, SCALES[0]] for kind in KINDS}
+        return Found(rows, looks, growth, sys.version.split()[0], os.getloadavg()[0])
+
+
+@dataclass(frozen=True)
+class Found(Result):
     """`growth` is the time per event at the largest scale over that at the smallest: 1 is linear."""
 
     rows: list[Row]
@@ -113,43 +150,37 @@ class SimBench:
     load: float
 
     def to_json(self) -> dict[str, Any]:
-        rows = [
-            asdict(row)
-            | {
-                "events_per_second": row.events_per_second,
-                "requests_per_second": row.requests_per_second,
-                "microseconds_per_event": row.microseconds_per_event,
-            }
-            for row in self.rows
-        ]
-        return {"benchmark": "sim", **asdict(self), "rows": rows}
+        return {"benchmark": "sim", **asdict(self), "rows": [row.to_json() for row in self.rows]}
 
-
-def run(
-    requests: int = REQUESTS,
-    timeline_events: int = TIMELINE_EVENTS,
-    report: Progress = silent,
-) -> SimBench:
-    """Measure; `report(what, done, total)` is told of the progress."""
-    rows: list[Row] = []
-    looks: list[Looks] = []
-    total = len(KINDS) * (len(SCALES) + 1)
-    for kind in KINDS:  # first, for the memory of a process never falls again
-        report(f"{kind}, looking into {timeline_events:,} events", len(looks), total)
-        looks.append(_look(kind, timeline_events))
-    for kind in KINDS:
-        rounds: list[list[Row]] = []
-        for number in range(ROUNDS):
-            report(f"{kind}, round {number + 1}", len(rows) + len(looks), total)
-            rounds.append([_row(kind, scale, requests * scale) for scale in SCALES])
-        rows += [_best(same) for same in zip(*rounds, strict=True)]
-    per_event = {(row.cache, row.scale): row.microseconds_per_event for row in rows}
-    growth: dict[str, float] = {kind: per_event[kind, SCALES[-1]] / per_event[kind, SCALES[0]] for kind in KINDS}
-    return SimBench(rows, looks, growth, sys.version.split()[0], os.getloadavg()[0])
+    def table(self, console: Console) -> None:
+        table = plain_table(["cache"], ["requests", "events", "requests/s", "events/s", "µs/event"])
+        for row in self.rows:
+            table.add_row(
+                row.cache,
+                f"{row.requests:,}",
+                f"{row.events:,}",
+                f"{row.requests_per_second:,.0f}",
+                f"{row.events_per_second:,.0f}",
+                f"{row.microseconds_per_event:.1f}",
+            )
+        console.print("Simulated runs", style="bold")
+        console.print(table)
+        console.print(WORKLOAD)
+        console.print("requests/s: without a listener · events/s, µs/event: a timeline keeps every event")
+        for kind, growth in self.growth.items():
+            times = SCALES[-1] // SCALES[0]
+            console.print(f"{kind}: {times} times the requests take {growth:.2f} times as long an event (1: linear)")
+        for look in self.looks:
+            memory = "" if look.megabytes is None else f"; the process has had {look.megabytes:,.0f} MB at most"
+            console.print(
+                f"{look.cache}: any of {look.events:,} events is reached in {look.median_ms:.1f} ms (median), "
+                f"{look.worst_ms:.1f} ms (longest of {LOOKS}){memory}"
+            )
+        console.print(f"Python {self.python}, one thread, processor time, load {self.load:.2f}")
 
 
 def _best(rows: Sequence[Row]) -> Row:
-    """The shortest times of equal runs: whatever else the machine did came on top."""
+    """The shortest times of equal runs: what else the machine did came on top."""
     seconds, recorded = min(row.seconds for row in rows), min(row.recorded_seconds for row in rows)
     return replace(rows[0], seconds=seconds, recorded_seconds=recorded)
 
@@ -192,3 +223,6 @@ def _timed_look(timeline: Timeline, place: int) -> float:
     start = time.process_time()
     timeline.at(place)
     return time.process_time() - start
+
+
+EXPERIMENT = SimBench

@@ -1,10 +1,12 @@
-"""How experiments print: bars, and tables of rows."""
+"""How experiments print: bars, tables of rows, and the verdict about the answers."""
 
 from collections.abc import Iterable, Sequence
 
+from rich.console import Console
 from rich.table import Table
 
-from minicache.bench.three_forms_result import Row
+from minicache.bench.conditions import Conditions
+from minicache.bench.measure import Row
 
 NAMES = {"hash": "hash chain (vLLM's)", "radix": "radix tree (SGLang's)", "none": "no cache"}
 BAR_WIDTH = 40
@@ -26,7 +28,7 @@ def plain_table(names: Iterable[str], numbers: Iterable[str]) -> Table:
 
 
 def ttft_cells(row: Row) -> list[str]:
-    """Median, least and most TTFT in ms: a tenth is shown below a second, where it can be told."""
+    """Median, least and most TTFT in ms, with a tenth below a second, where it can be distinguished."""
     times = (row.median_ttft_ms, min(row.ttft_ms), max(row.ttft_ms))
     return [f"{time:,.1f}" if time < 1000 else f"{time:,.0f}" for time in times]
 
@@ -36,3 +38,11 @@ def rows_table(rows: Sequence[Row]) -> Table:
     for row in rows:
         table.add_row(row.form, f"{row.prompt_tokens:,}", f"{row.median_cached_tokens:,}", *ttft_cells(row))
     return table
+
+
+def verdict(differences: Sequence[str], conditions: Conditions, console: Console) -> None:
+    """Whether the answers are those without a cache, each difference, and the conditions."""
+    console.print(f"outputs identical: {'no' if differences else 'yes'}", style="bold")
+    for line in differences:
+        console.print(f"  {line}", soft_wrap=True)
+    console.print(str(conditions))

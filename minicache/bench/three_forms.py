@@ -12,13 +12,18 @@ prompts to an engine without a cache; since that remembers nothing, equal prompt
 import random
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from rich.console import Console
+
+from minicache.bench.charts import Chart, Panel
 from minicache.bench.conditions import Conditions
-from minicache.bench.measure import BLOCK_SIZES, Chat, Counter, Progress, Tokens, messages, require_caches
-from minicache.bench.measure import ask as _ask
+from minicache.bench.experiment import CACHES, CacheNames, Experiment, ModelName, Option, Result, Show, discard
+from minicache.bench.measure import BLOCK_SIZES, Answer, Arm, Chat, Row, Tokens, ask, difference, engine_for, messages
 from minicache.bench.support_bot import QUESTION, system_prompt
-from minicache.bench.three_forms_result import Answer, Arm, Result, Row
+from minicache.bench.tables import NAMES, bar, rows_table, verdict
+from minicache.common.progress import Counter, Progress, silent
 from minicache.core.errors import require_int
 
 if TYPE_CHECKING:
@@ -26,120 +31,196 @@ if TYPE_CHECKING:
 
 FORMS = STABLE, ID_AT_START, ID_AT_END = "stable", "id at start", "id at end"
 PROMPT_TOKENS = 2999  # of the stable form's whole rendered prompt
-QUICK_PROMPT_TOKENS = PROMPT_TOKENS // 10
-WARM_UPS = 2
+WARM_UPS = "stable, new", "stable, again"  # with an empty cache, and with the prompt in it
 
 Round = dict[str, Tokens]  # form -> prompt
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What to run. `seed` makes the request ids: equal seeds give equal prompts. Raises `InvalidArgument`."""
+class ThreeForms(Experiment):
+    """One system prompt with a request id nowhere, at its start, at its end: what is reused, how long it takes.
 
-    model: str
-    caches: tuple[str, ...] = ("hash", "radix")
-    prompt_tokens: int = PROMPT_TOKENS
-    rounds: int = 5
+    Exit status 1 if an answer differs from the one without a cache.
+    """
+
+    model: ModelName
+    caches: CacheNames = CACHES
+    rounds: Annotated[int, Option("Each round sends every form once.", min=1)] = 5
+    quick: Annotated[bool, Option("A tenth of the prompt length.")] = False
+    seed: Annotated[int, Option("Makes the request ids: the same seed gives the same prompts.")] = 0
+    prompt_tokens: int = PROMPT_TOKENS  # before --quick
     max_tokens: int = 16
-    seed: int = 0
+
+    demo: ClassVar = {"rounds": 1}
 
     def __post_init__(self) -> None:
-        require_int("rounds", self.rounds, 1)
+        super().__post_init__()
         require_int("max_tokens", self.max_tokens, 1)
-        require_caches(self.caches)
+
+    @cached_property
+    def prompts(self) -> list[Round]:
+        """The prompts of each round. Raises as `Chat` does, and `RequestTooLong` for a model with a short context."""
+        chat, ids = Chat(self.model), random.Random(self.seed)
+
+        def prompt(system: str) -> Tokens:
+            return chat.prompt(messages(system, QUESTION))
+
+        stable = system_prompt(lambda system: len(prompt(system)), self.length)
+        rounds = []
+        for _ in range(self.rounds):
+            sentence = f"Request id {ids.randbytes(16).hex()}."
+            forms = (stable, f"{sentence} {stable}", f"{stable} {sentence}")
+            rounds.append(dict(zip(FORMS, map(prompt, forms), strict=True)))
+        chat.require_room((prompt for prompts in rounds for prompt in prompts.values()), self.max_tokens)
+        return rounds
+
+    @property
+    def length(self) -> int:
+        """Tokens of the stable form."""
+        return self.prompt_tokens // 10 if self.quick else self.prompt_tokens
+
+    def header(self) -> str:
+        length = len(self.prompts[0][STABLE])
+        quick = f" (--quick: a tenth of the full length, {self.prompt_tokens:,})" if self.quick else ""
+        return (
+            f"The same support bot is asked the same question in three forms, by {self.model}. Its system prompt never "
+            f"changes, except for a request id: nowhere (stable), in the first line (id at start), or in the last (id "
+            f"at end). The stable form's prompt is {length:,} tokens{quick}."
+        )
+
+    def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
+        """Minutes with a real model. `show` gets a line for each request."""
+        started = time.perf_counter()
+        sent = [prompt for prompts in self.prompts for prompt in prompts.values()]
+        distinct = list(dict.fromkeys(sent))
+        counter = Counter(progress, len(self.caches) * (len(WARM_UPS) + len(sent)) + len(distinct))
+        measuring = Measuring(self, counter, show)
+        runs = [measuring.arm(cache, sent) for cache in self.caches]
+        engine, control, answers = measuring.control(distinct)
+        lines = [
+            line
+            for arm in runs
+            for row in arm.rows
+            for number, (answer, prompts) in enumerate(zip(row.answers, self.prompts, strict=True), start=1)
+            for line in difference(f"{arm.cache} cache, {row.form}, round {number}", answer, answers[prompts[row.form]])
+        ]
+        return Found(Conditions.of(engine, started), runs, control, lines)
 
 
-def run(settings: Settings, rounds: list[Round], progress: Progress = lambda what, done, total: None) -> Result:
-    """Run the experiment, minutes with a real model: `rounds` are what `prepare` gave. Raises as the engine does."""
-    started = time.perf_counter()
-    distinct = list(dict.fromkeys(prompt for prompts in rounds for prompt in prompts.values()))
-    counter = Counter(progress, len(settings.caches) * (WARM_UPS + len(FORMS) * len(rounds)) + len(distinct))
+class Measuring:
+    """One run of the experiment: shows each request as it is answered."""
 
-    runs = [_measure(settings, cache, rounds, counter) for cache in settings.caches]
-    control = _control(settings, distinct, counter)
-    return Result(
-        conditions=Conditions.now(settings.model, started),
-        runs=runs,
-        control=Arm("none", BLOCK_SIZES["none"], _control_rows(rounds, control)),
-        differences=[line for arm in runs for line in _differences(arm, rounds, control)],
-    )
+    def __init__(self, settings: ThreeForms, counter: Counter, show: Show) -> None:
+        self.settings, self.counter, self.show = settings, counter, show
+        self.longest_ms = 0.0
 
+    def arm(self, cache: str, sent: list[Tokens]) -> Arm:
+        rounds = self.settings.prompts
+        stable = rounds[0][STABLE]
+        engine = self.engine(cache, [stable] * len(WARM_UPS) + sent)
+        for form in WARM_UPS:
+            self.ask(engine, f"{cache} cache: {form}", stable)
+        rows = {form: Row(form, len(rounds[0][form])) for form in FORMS}
+        for prompts in rounds:
+            for form, prompt in prompts.items():
+                rows[form].answers.append(self.ask(engine, f"{cache} cache: {form}", prompt))
+        return Arm(cache, BLOCK_SIZES[cache], list(rows.values()))
 
-def prepare(settings: Settings) -> list[Round]:
-    """The prompts of each round; loads no model. Raises as the model store does, and `RequestTooLong` for a short
-    context."""
-    chat, ids = Chat(settings.model), random.Random(settings.seed)
+    def control(self, distinct: list[Tokens]) -> "tuple[Engine, Arm, dict[Tokens, Answer]]":
+        """The engine without a cache, its rows, and its answer to each prompt."""
+        engine = self.engine("none", distinct)
+        rows: list[Row] = []
+        answers: dict[Tokens, Answer] = {}
+        for form in FORMS:
+            prompts = list(dict.fromkeys(prompts[form] for prompts in self.settings.prompts))
+            found = [self.ask(engine, f"no cache: {form}", prompt) for prompt in prompts]
+            rows.append(Row(form, len(prompts[0]), found))
+            answers.update(zip(prompts, found, strict=True))
+        return engine, Arm("none", BLOCK_SIZES["none"], rows), answers
 
-    def prompt(system: str) -> Tokens:
-        return chat.prompt(messages(system, QUESTION))
+    def engine(self, cache: str, sent: list[Tokens]) -> "Engine":
+        return engine_for(self.settings.model, cache, self.settings.max_tokens, sent)
 
-    stable = system_prompt(lambda system: len(prompt(system)), settings.prompt_tokens)
-    rounds = []
-    for _ in range(settings.rounds):
-        sentence = f"Request id {ids.randbytes(16).hex()}."
-        forms = (stable, f"{sentence} {stable}", f"{stable} {sentence}")
-        rounds.append(dict(zip(FORMS, map(prompt, forms), strict=True)))
-    chat.require_room((prompt for prompts in rounds for prompt in prompts.values()), settings.max_tokens)
-    return rounds
-
-
-def _measure(settings: Settings, cache: str, rounds: list[Round], counter: Counter) -> Arm:
-    engine = _engine(settings, cache, [prompt for prompts in rounds for prompt in prompts.values()])
-    for _ in range(WARM_UPS):
-        counter.next(f"{cache} cache: warming up")
-        _ask(engine, rounds[0][STABLE], settings.max_tokens)
-    rows = {form: Row(form, len(rounds[0][form])) for form in FORMS}
-    for prompts in rounds:
-        for form, prompt in prompts.items():
-            counter.next(f"{cache} cache: {form}")
-            rows[form].answers.append(_ask(engine, prompt, settings.max_tokens))
-    return Arm(cache, BLOCK_SIZES[cache], list(rows.values()))
+    def ask(self, engine: "Engine", what: str, prompt: Tokens) -> Answer:
+        self.counter.next(what)
+        answer = ask(engine, prompt, self.settings.max_tokens)
+        self.longest_ms = max(self.longest_ms, answer.ttft_ms)
+        reused = f"{answer.cached_tokens:>5,} of {len(prompt):,} tokens reused"
+        self.show(f"{what:<25}  {reused}  {bar(answer.ttft_ms / self.longest_ms, 14)} {answer.ttft_ms:>7,.0f} ms")
+        return answer
 
 
-def _control(settings: Settings, distinct: list[Tokens], counter: Counter) -> dict[Tokens, Answer]:
-    engine = _engine(settings, "none", [max(distinct, key=len)])
-    answers = {}
-    for prompt in distinct:
-        counter.next("no cache: the same prompts")
-        answers[prompt] = _ask(engine, prompt, settings.max_tokens)
-    return answers
+@dataclass(frozen=True)
+class Found(Result):
+    """All arms. `differences` has a line for each answer that is not the control arm's."""
+
+    conditions: Conditions
+    runs: list[Arm]
+    control: Arm
+    differences: list[str]
+
+    @property
+    def holds(self) -> bool:
+        return not self.differences
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "experiment": "three-forms",
+            **self.conditions.to_json(),
+            "runs": [arm.to_json() for arm in self.runs],
+            "outputs_identical": self.holds,
+        }
+
+    def table(self, console: Console) -> None:
+        for arm in self.runs:
+            _print_arm(arm, console)
+        requests = sum(len(row.answers) for row in self.control.rows)
+        once = f"the same prompts, each distinct one once ({requests} requests)"
+        console.print(f"\n{NAMES['none']}: {once}", style="bold")
+        console.print(rows_table(self.control.rows))
+        answer = self.control.row(STABLE).answers[0]
+        console.print(f"\n{self.conditions.model} is asked {QUESTION!r} and begins to answer: {answer.text!r}")
+        verdict(self.differences, self.conditions, console)
+
+    def chart(self) -> Chart:
+        arms = {NAMES[arm.cache]: [arm.row(form) for form in FORMS] for arm in (*self.runs, self.control)}
+        longest = max(row.prompt_tokens for row in self.control.rows)
+        cached = {name: [float(row.median_cached_tokens) for row in rows] for name, rows in arms.items()}
+        waited = {name: [row.median_ttft_ms for row in rows] for name, rows in arms.items()}
+        panels = [
+            Panel(f"median cached tokens, prompts of up to {longest:,}", FORMS, cached, float(longest)),
+            Panel("median TTFT, ms", FORMS, waited),
+        ]
+        return Chart(f"A request id in a system prompt, {self.conditions.model}", panels, str(self.conditions))
 
 
-def _engine(settings: Settings, cache: str, prompts: list[Tokens]) -> "Engine":
-    """An engine with room for all that `prompts`, the stable one first, leave in the cache: nothing is evicted."""
-    from minicache.engine import Engine, EngineConfig
-
-    block_size = BLOCK_SIZES[cache]
-    own = [len(prompt) - _shared(prompt, prompts[0]) for prompt in prompts]
-    each = settings.max_tokens + 2 * block_size  # the answer, and the blocks that are cut at either end
-    tokens = len(prompts[0]) + sum(own) + each * (len(prompts) + WARM_UPS)
-    num_blocks = -(-tokens // block_size) + 1  # block 0 is the null block
-    config = EngineConfig(
-        model=settings.model, cache=cache, block_size=block_size, num_blocks=num_blocks, dtype="float32"
-    )
-    return Engine(config)
-
-
-def _shared(one: Tokens, other: Tokens) -> int:
-    """Tokens at the beginning of both."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _control_rows(rounds: list[Round], control: dict[Tokens, Answer]) -> list[Row]:
-    rows = []
-    for form in FORMS:
-        prompts = dict.fromkeys(prompts[form] for prompts in rounds)
-        rows.append(Row(form, len(rounds[0][form]), [control[prompt] for prompt in prompts]))
-    return rows
-
-
-def _differences(arm: Arm, rounds: list[Round], control: dict[Tokens, Answer]) -> list[str]:
-    lines = []
+def _print_arm(arm: Arm, console: Console) -> None:
+    console.print(f"\n{NAMES[arm.cache]}, block size {arm.block_size}", style="bold")
+    console.print(rows_table(arm.rows))
+    console.print()
     for row in arm.rows:
-        for number, (answer, prompts) in enumerate(zip(row.answers, rounds, strict=True), start=1):
-            plain = control[prompts[row.form]]
-            if answer.token_ids != plain.token_ids:
-                where = f"{arm.cache} cache, {row.form}, round {number}"
-                lines.append(f"{where}: {list(answer.token_ids)} with the cache, {list(plain.token_ids)} without")
-    return lines
+        last = row.answers[-1]
+        new = row.prompt_tokens - last.cached_tokens
+        line = f"Prefill batch, #new-seq: 1, #new-token: {new}, #cached-token: {last.cached_tokens}"
+        console.print(f"{row.form:<11}  {line}", soft_wrap=True)
+    console.print()
+    slowest = max(row.median_ttft_ms for row in arm.rows)
+    for row in arm.rows:
+        reused, prompt, waited = row.median_cached_tokens, row.prompt_tokens, row.median_ttft_ms
+        console.print(f"{row.form:<11}  reused {bar(reused / prompt)} {reused:>5,} of {prompt:,}", soft_wrap=True)
+        console.print(f"{'':<11}  waited {bar(waited / slowest)} {waited:>5,.0f} ms", soft_wrap=True)
+    console.print(f"\n{sentence(arm)}", style="bold")
+
+
+def sentence(arm: Arm) -> str:
+    """What the figures of one cache mean."""
+    stable, start, end = map(arm.row, (STABLE, ID_AT_START, ID_AT_END))
+    moved, gone = (start.median_ttft_ms / row.median_ttft_ms for row in (end, stable))
+    return (
+        f"With an id in the first line {start.median_cached_tokens:,} of {start.prompt_tokens:,} tokens are reused; "
+        f"with the id in the last line {end.median_cached_tokens:,} are, and the first token comes {moved:,.1f} times "
+        f"sooner; with no id it comes {gone:,.1f} times sooner."
+    )
+
+
+EXPERIMENT = ThreeForms

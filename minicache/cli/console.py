@@ -2,17 +2,27 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+
+from minicache.common.printable import READABLE
+from minicache.common.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a report.")]
+
+
+class CacheChoice(StrEnum):
+    hash = "hash"
+    radix = "radix"
+    both = "both"
 
 
 def stdout() -> "Console":
@@ -27,10 +37,23 @@ def stderr() -> "Console":
     return Console(stderr=True, highlight=False, markup=False)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, indent: int | None = 2) -> None:
     """One JSON value and a newline on stdout, and nothing else."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
-    print()
+    print(json_text(value, indent))
+
+
+def json_text(value: Any, indent: int | None = 2) -> str:
+    """JSON for stdout, in ASCII unless its encoding is Unicode's."""
+    unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    return json.dumps(value, indent=indent, ensure_ascii=not unicode)
+
+
+def encode_everything(*streams: TextIO) -> None:
+    """From now on these streams replace what their encoding lacks, instead of raising `UnicodeEncodeError`."""
+    for stream in streams:
+        reconfigure = getattr(stream, "reconfigure", None)  # a stream of a test may have none
+        if reconfigure is not None:
+            reconfigure(errors=READABLE)
 
 
 def require_installed(module: str) -> None:
@@ -40,23 +63,29 @@ def require_installed(module: str) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A function to call with what is being done, how much of it is done, of how much; the bar goes when it ends.
+def progress_bar() -> Iterator[Progress]:
+    """A `Progress` that draws a bar, which goes when the block ends.
 
-    Without a terminal each kind of thing that is done gets one line.
+    Without a terminal each kind of work gets one line. What is printed on stdout meanwhile stays above the bar.
     """
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     console = stderr()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        redirect_stdout=sys.stdout.isatty(),  # what goes into a file must not be drawn on the terminal
+    ) as bar:
         task = bar.add_task("", total=None)
         seen: set[str] = set()
 
         def report(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total)
             if what not in seen and not console.is_terminal:
-                console.print(what)
+                console.print(what, soft_wrap=True)
             seen.add(what)
 
         yield report

@@ -1,49 +1,56 @@
-"""`minicache demo`: the experiments with one cache. The first of them fits into a few minutes on two cores."""
+"""`minicache demo`: the experiments with one cache. The first of them takes about seven cold prompts."""
 
+from dataclasses import fields
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from minicache.cli import experiment
-from minicache.cli.console import JsonOption, stdout
-from minicache.cli.experiment import CacheChoice, CacheOption, ModelOption, QuickOption, SeedOption
+from minicache.bench.experiment import EXPERIMENTS, Experiment, load, options
+from minicache.cli.console import CacheChoice, JsonOption, stdout
+from minicache.cli.measuring import conduct, settings_of
 from minicache.core.errors import InvalidArgument
 
-app = typer.Typer(rich_markup_mode=None)
+SHOWN = [name for name in EXPERIMENTS if "caches" in options(load(name))]
+Name = StrEnum("Name", [(name, name) for name in SHOWN])  # type: ignore[misc]
+DEFAULT = Name("three-forms")
 
-
-class Experiment(StrEnum):
-    three_forms = "three-forms"
-    timestamp = "timestamp"
-    cold_warm = "cold-warm"
-    breakers = "breakers"
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command()
 def demo(
-    name: Annotated[Experiment, typer.Argument(metavar="[NAME]", help="Which experiment.")] = Experiment.three_forms,
-    model: ModelOption = None,
-    cache: CacheOption = CacheChoice.hash,
-    quick: QuickOption = False,
-    seed: SeedOption = 0,
+    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which experiment.")] = DEFAULT,
+    model: Annotated[str | None, typer.Option(help="As for `minicache experiment`.", show_default=False)] = None,
+    cache: Annotated[CacheChoice, typer.Option(help="As for `minicache experiment`.")] = CacheChoice.hash,
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the prompt length (three-forms).")] = False,
+    seed: Annotated[int | None, typer.Option(help="Makes what varies.", show_default=False)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """A model answers with a prefix cache and without: how much is reused, what it saves, that the answers are equal.
+    """A model answers with a prefix cache and without: what is reused, what it saves, that the answers are equal.
 
-    NAME is three-forms, timestamp, cold-warm or breakers. This is `minicache experiment NAME`, by default with one
-    cache. Exit status 1 if an answer differs.
+    Exit status 1 if an answer differs.
     """
-    if quick and name is not Experiment.three_forms:
-        raise InvalidArgument(f"--quick is for three-forms: {name.value} has no short form")
-    if name is Experiment.three_forms:
-        experiment.run_three_forms(model, cache, quick, seed, as_json, svg=None)
-    elif name is Experiment.timestamp:
-        experiment.run_timestamp(model, cache, seed, as_json, svg=None)
-    elif name is Experiment.cold_warm:
-        experiment.run_cold_warm(model, cache, system_tokens=None, rounds=5, as_json=as_json, svg=None)
-    else:
-        experiment.run_breakers(model, cache, requests=6, seed=seed, as_json=as_json, svg=None)
+    experiment = load(str(name))
+    given = {"model": model, "cache": cache, "quick": quick or None, "seed": seed}
+    for option, value in given.items():
+        if value is not None and option != "cache" and option not in options(experiment):
+            raise InvalidArgument(f"--{option}: the experiment {name} has no such setting")
+    conduct(experiment, {**experiment.demo, **settings_of(given)}, as_json)
     if not as_json:
-        others = ", ".join(f"`minicache demo {other.value}`" for other in Experiment if other is not name)
-        stdout().print(f"\nMore: {others}; `minicache experiment --help` has their options.")
+        _print_more(str(name), experiment, cache, quick)
+
+
+def _print_more(name: str, experiment: type[Experiment], cache: CacheChoice, quick: bool) -> None:
+    """What was left out, how to run all of it, and what else there is."""
+    defaults = {field.name: field.default for field in fields(experiment)}  # type: ignore[arg-type]
+    short = [f"{value} of {defaults[setting]} {setting}" for setting, value in experiment.demo.items()]
+    short += [f"the {cache} cache only"] if cache is not CacheChoice.both else []
+    short += ["a tenth of the prompt length"] if quick else []
+    whole = [f"--{setting} {defaults[setting]}" for setting in experiment.demo]
+    out = stdout()
+    if short:
+        command = " ".join(["minicache experiment", name, "--cache both", *whole])
+        out.print(f"\nThis was {', '.join(short)}. All of it: `{command}`.")
+    others = ", ".join(f"`minicache demo {other}`" for other in SHOWN if other != name)
+    out.print(f"\nMore: {others}; `minicache experiment --help` has their options.")

@@ -1,6 +1,5 @@
 """`minicache diff`: which token broke the prefix of two logged requests, and whose fault it was."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minicache.cli.console import JsonOption
+from minicache.cli.console import JsonOption, json_text
 from minicache.common.files import write_text
 from minicache.core.errors import InvalidArgument, MinicacheError, require_int
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from minicache.prompts.report import Costs
     from minicache.prompts.request_log import LoggedRequest
     from minicache.prompts.shown import Shown
-
-IN_ASCII = str.maketrans({"■": "#", "╳": "X", "▒": "-", "░": ".", "→": "->", "…": "..."})
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -108,7 +105,7 @@ def diff(
             from minicache.prompts.report import to_json
 
             found = to_json(examined, costs, shown)
-            report = json.dumps(found, indent=2, ensure_ascii=not _is_unicode())
+            report = json_text(found)
         else:
             report = "\n".join(lines(examined, costs, shown))
     _print(report)
@@ -116,21 +113,10 @@ def diff(
         raise typer.Exit(1)
 
 
-def _encoding() -> str:
-    return sys.stdout.encoding or "utf-8"
-
-
-def _is_unicode() -> bool:
-    return _encoding().lower().startswith("utf")
-
-
 def _print(report: str) -> None:
-    """Whatever stdout can take. A reader that has gone, such as `head`, does not change the exit status."""
-    if not _is_unicode():
-        report = report.translate(IN_ASCII)
+    """A reader that has gone, such as `head`, does not change the exit status."""
     try:
-        # What the encoding lacks even so, and half a surrogate pair, are written as their escapes.
-        print(report.encode(_encoding(), "backslashreplace").decode(_encoding()), flush=True)
+        print(report, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
     except OSError as error:

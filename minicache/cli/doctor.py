@@ -3,16 +3,19 @@
 import platform
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
 
 import typer
 
 import minicache
-from minicache.cli.console import JsonOption, print_json, stdout
+from minicache.cli.console import JsonOption, print_json, progress_bar, stdout
 from minicache.common.packages import DISTRIBUTION, install
+from minicache.common.progress import Progress
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 EXTRAS = ("prompts", "engine", "serve", "plots")
 
 
@@ -26,43 +29,52 @@ class Backend:
     detail: str
 
 
-@dataclass
 class Findings:
-    """`packages` maps an extra ("" for the base install) to its packages and their versions, None where missing."""
+    """What is found on this machine, looked for when it is first asked for. Nothing is changed."""
 
-    minicache: str
-    python: str
-    system: str
-    packages: dict[str, dict[str, str | None]]
-    backends: list[Backend]
-    models: list[dict[str, str | None]]
-    exact: dict[str, bool]  # number format and device -> whether exact mode may compute several tiles of `tiny` at once
-    gaps: list[str] = field(default_factory=list)
+    minicache: str = minicache.__version__
+    python: str = platform.python_version()
+    system: str = f"{platform.system()} {platform.machine()}"
+
+    @cached_property
+    def packages(self) -> dict[str, dict[str, str | None]]:
+        """The packages of each extra ("" for the base install) and their versions, None where missing."""
+        return {extra: _packages(extra) for extra in ("", *EXTRAS)}
+
+    @cached_property
+    def backends(self) -> list[Backend]:
+        """Imports torch if it is installed, which takes seconds."""
+        return _backends()
+
+    @cached_property
+    def models(self) -> list[dict[str, str | None]]:
+        return _models()
+
+    @cached_property
+    def exact(self) -> dict[str, bool]:
+        """Number format and device -> whether exact mode may compute several tiles of `tiny` at once; empty without
+        torch."""
+        return _exact()
+
+    @cached_property
+    def gaps(self) -> list[str]:
+        return list(_gaps(self))
+
+    def to_json(self) -> dict[str, Any]:
+        backends = [asdict(backend) for backend in self.backends]
+        found = {name: getattr(self, name) for name in ("minicache", "python", "system", "packages")}
+        return {**found, "backends": backends, "models": self.models, "exact": self.exact, "gaps": self.gaps}
 
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
     """What is installed, which backends work here, which models are in the store, what to do about each gap."""
-    findings = examine()
-    if as_json:
-        print_json(asdict(findings))
-    else:
-        _print(findings)
-
-
-def examine() -> Findings:
-    """Look at this machine. Imports torch if it is installed; changes nothing."""
-    findings = Findings(
-        minicache=minicache.__version__,
-        python=platform.python_version(),
-        system=f"{platform.system()} {platform.machine()}",
-        packages={extra: _packages(extra) for extra in ("", *EXTRAS)},
-        backends=_backends(),
-        models=_models(),
-        exact=_exact(),
-    )
-    findings.gaps = list(_gaps(findings))
-    return findings
+    findings = Findings()
+    with progress_bar() as report:
+        if as_json:
+            print_json(findings.to_json())
+        else:
+            _print(findings, report)
 
 
 def _packages(extra: str) -> dict[str, str | None]:
@@ -156,12 +168,13 @@ def _gaps(findings: Findings) -> Iterator[str]:
         yield "torch sees no GPU: nothing to do, models run on the CPU in float32"
 
 
-def _print(findings: Findings) -> None:
+def _print(findings: Findings, report: Progress) -> None:
+    """Each section as soon as it is known."""
     from rich.table import Table
 
     console = stdout()
     console.print(f"minicache {findings.minicache}, Python {findings.python}, {findings.system}")
-    for title, rows in _sections(findings):
+    for title, rows in _sections(findings, report):
         table = Table(box=None, pad_edge=False, show_header=False)
         for row in rows:
             table.add_row(*row)
@@ -172,18 +185,19 @@ def _print(findings: Findings) -> None:
         console.print(f"  {gap}", soft_wrap=True)
 
 
-def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+def _sections(findings: Findings, report: Progress) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
     for extra, packages in findings.packages.items():
         title = f"Packages of {DISTRIBUTION}[{extra}]" if extra else f"Packages of {DISTRIBUTION}"
         yield title, [(f"  {name}", installed or "missing") for name, installed in packages.items()]
+    yield "Models", [(f"  {model['name']}", model["folder"] or "not in the store") for model in findings.models]
+    report("importing torch", 1, 3)
     for title, kind in (("Devices", "device"), ("Attention backends", "attention")):
         found = [backend for backend in findings.backends if backend.kind == kind]
         yield title, [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in found]
+    report("checking exact mode", 2, 3)
+    ways = {True: "several at once", False: "one by one"}
     yield (
         "Exact mode: tiles of tiny computed",
-        [(f"  {name}", "several at once" if stacks else "one by one") for name, stacks in findings.exact.items()],
-    )
-    yield (
-        "Models",
-        [(f"  {m['name']}", m["folder"] or "not in the store") for m in findings.models],
+        [(f"  {name}", ways[stacks]) for name, stacks in findings.exact.items()]
+        or [("  not known", "torch is not installed")],
     )

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from minicache.cli.commands import Commands
 from minicache.cli.console import JsonOption, print_json, progress_bar, require_installed, stdout
+from minicache.common.suggest import not_one_of
 from minicache.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
 
 class DataType(StrEnum):
@@ -94,7 +96,7 @@ def _known(option: str, given: list[str] | None, known: tuple[str, ...], *, part
     found = [name for name in known if any(each == name or (part and each in name) for each in given or known)]
     for each in given or ():
         if not any(each == name or (part and each in name) for name in known):
-            raise InvalidArgument(f"--{option} must be one of {', '.join(known)}, not {each!r}")
+            raise InvalidArgument(f"--{option} {not_one_of(each, known)}")
     return tuple(found)
 
 

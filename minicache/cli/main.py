@@ -3,21 +3,24 @@
 Exit status: 0 done, 1 the command ran and its answer is no, 2 wrong input or something is missing, 130 interrupted.
 """
 
+import ast
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 import minicache
+from minicache.cli.commands import Commands, named_command
+from minicache.cli.console import encode_everything
 from minicache.common.packages import EXTRA_OF_MODULE, package_missing
 from minicache.common.printable import printable
-from minicache.common.suggest import suggestion
-from minicache.core.errors import MinicacheError
+from minicache.common.suggest import not_one_of
+from minicache.core.errors import InvalidArgument, MinicacheError
 
 
 class Command(NamedTuple):
@@ -35,73 +38,53 @@ COMMANDS = {
     "model": Command("minicache.cli.model", "List and pull models."),
     "sim": Command("minicache.cli.sim", "Scenarios without a model: what a prefix cache does, step by step, and why."),
 }
-# Commands that other packages of this distribution bring: named in the help, found by entry point when called.
-ELSEWHERE = {"tui": "Watch a prefix cache at work in the terminal, event by event, forward and back."}
-ENTRY_POINT_GROUP = "minicache.commands"
 
 
-class UnknownCommand(MinicacheError):
-    """No command of that name, neither ours nor an installed package's."""
-
-
-class CommandTable(TyperGroup):
+class CommandTable(Commands):
     """A group whose help comes from `COMMANDS`, so that `minicache --help` imports none of them."""
+
+    entry_points = "minicache.commands"
+    elsewhere: ClassVar = {"tui": "Watch a prefix cache at work in the terminal, event by event, forward and back."}
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; raises `UnknownCommand`. Entry points are read only for a name not in the table."""
-        ours = COMMANDS.get(cmd_name)
-        app = import_module(ours.module).app if ours else _load_entry_point(cmd_name)
-        return named_command(app, cmd_name)
+    def ours(self, ctx: Any, name: str) -> Any:
+        return named_command(import_module(COMMANDS[name].module).app, name) if name in COMMANDS else None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            ours = {name: command.help for name, command in COMMANDS.items()}
-            formatter.write_dl(sorted((ours | ELSEWHERE).items()))
+    def help_of(self, ctx: Any, name: str) -> str:
+        return COMMANDS[name].help
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        with _printable_complaints():
+        with _reworded():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with _printable_complaints():
+        with _reworded():
             return super().invoke(ctx)
 
 
+_NOT_A_CHOICE = re.compile(r"(?P<value>['\"].*) is not one of (?P<choices>'.*')\.?", re.DOTALL)
+
+
 @contextmanager
-def _printable_complaints() -> Iterator[None]:
-    """What is wrong with an argument is said with the argument in it, which may be anything."""
+def _reworded() -> Iterator[None]:
+    """Errors of Typer's parser, in which an argument may hold anything: printable, and with the nearest choice."""
     try:
         yield
     except Exception as error:
-        if isinstance(getattr(error, "message", None), str):  # as all errors of Typer's parser have one
-            error.message = printable(error.message, keep="\n")  # type: ignore[attr-defined]
-        raise
-
-
-def named_command(app: typer.Typer, name: str) -> Any:
-    """What `click` runs for `app`, under that name."""
-    command = typer.main.get_command(app)
-    command.name = name
-    return command
-
-
-def _load_entry_point(name: str) -> typer.Typer:
-    return load_entry_point(ENTRY_POINT_GROUP, name, COMMANDS, "minicache")
-
-
-def load_entry_point(group: str, name: str, ours: Iterable[str], program: str) -> typer.Typer:
-    """The app that an installed package registers under `name`; raises `UnknownCommand`, with the nearest name."""
-    from importlib.metadata import entry_points  # 0.1 s with the scan: not for a name that is in the table
-
-    found = {entry.name: entry for entry in entry_points(group=group)}
-    if name in found:
-        app: typer.Typer = found[name].load()
-        return app
-    hint = suggestion(name, [*ours, *found]) or f": `{program} --help` lists the commands."
-    raise UnknownCommand(f"There is no command {name!r}{hint}")
+        message = getattr(error, "message", None)  # as all errors of the parser have one
+        if not isinstance(message, str):
+            raise
+        message = message.removeprefix("Value error, ")
+        error.message = printable(message, keep="\n")  # type: ignore[attr-defined]
+        wrong = _NOT_A_CHOICE.fullmatch(message)
+        if wrong is None:
+            raise
+        value, choices = ast.literal_eval(wrong["value"]), ast.literal_eval(f"[{wrong['choices']}]")
+        parameter = error.param  # type: ignore[attr-defined]
+        name = next((flag for flag in parameter.opts if flag.startswith("-")), str(parameter.name).upper())
+        raise InvalidArgument(f"{name} {not_one_of(value, choices)}") from None
 
 
 app = typer.Typer(
@@ -130,8 +113,9 @@ def root(
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit. Every error that a user can act on becomes one sentence on stderr."""
-    # Two spinning OpenMP threads beside any busy process make small products many times slower. Read when torch loads.
+    # Two spinning OpenMP threads and any other busy process make small products many times slower. Read by torch.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    encode_everything(sys.stdout, sys.stderr)
     try:
         typer.main.get_command(app).main(args=list(sys.argv[1:] if args is None else args), prog_name="minicache")
     except MinicacheError as error:

@@ -4,9 +4,12 @@ from typing import Annotated
 
 import typer
 
+from minicache.cli.commands import Commands
 from minicache.cli.console import JsonOption, print_json, progress_bar, stdout
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List and pull models.")
+app = typer.Typer(
+    cls=Commands, add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="List and pull models."
+)
 
 
 @app.command("list")

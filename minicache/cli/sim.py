@@ -1,25 +1,19 @@
 """`minicache sim`: scenarios without a model: what a prefix cache does, step by step, and why."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minicache.cli.console import JsonOption
+from minicache.cli.commands import Commands
+from minicache.cli.console import CacheChoice, JsonOption
 from minicache.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from minicache.sim.scenario import Kind
     from minicache.sim.timeline import Timeline
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-
-class CacheChoice(StrEnum):
-    hash = "hash"
-    radix = "radix"
-    both = "both"
+app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
 
 ScenarioArgument = Annotated[

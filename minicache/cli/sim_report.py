@@ -1,6 +1,5 @@
 """What `minicache sim` prints."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -82,8 +81,7 @@ def print_json_of(timelines: Timelines, wrong: list[str]) -> None:
         found = [parting.to_json() for parting in partings(dict(timelines))]
         result = {"scenario": runs[0]["scenario"], "runs": runs, "partings": found}
     result["mismatches"] = wrong
-    json.dump(result, sys.stdout, ensure_ascii=False)
-    print()
+    print_json(result, indent=None)
 
 
 def _run_json(kind: Kind, timeline: Timeline) -> dict[str, Any]:

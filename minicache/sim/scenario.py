@@ -130,7 +130,8 @@ class Scenario:
                 raise BadScenario(
                     f"{self.where(spec)}: request {spec.id!r} can never fit: its {length} prompt tokens and "
                     f"max_tokens {spec.max_tokens} need {needed} blocks of {cache.block_size}, and the {kind} cache "
-                    f"has {cache.num_blocks - 1}: raise cache.num_blocks, or shorten the prompt"
+                    f"has {cache.num_blocks - 1} (num_blocks = {cache.num_blocks} counts the null block, which never "
+                    f"holds tokens): raise cache.num_blocks, or shorten the prompt"
                 )
 
     def require_order(self) -> None:

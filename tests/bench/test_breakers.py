@@ -6,21 +6,19 @@ import json
 import pytest
 from rich.console import Console
 
-from minicache.bench import breakers
-from minicache.bench.breakers import BREAKERS, STATIC, Settings, visits
-from minicache.bench.breakers_report import panels, print_header, print_report, sentence
+from minicache.bench.breakers import BREAKERS, STATIC, Breakers, sentence
 from minicache.bench.replay import Replay
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from tests.bench.models import write_hub_model
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
-SHORT = Settings("tiny", requests=3)
+SHORT = Breakers("tiny", requests=3)
 NAMES = [breaker.name for breaker in BREAKERS]
 
 
 @pytest.fixture(scope="module")
 def result():
-    return breakers.run(SHORT, breakers.prepare(SHORT))
+    return SHORT.run()
 
 
 def hits(cache, stream):
@@ -31,7 +29,7 @@ def hits(cache, stream):
 @pytest.mark.parametrize("cache", ["hash", "radix"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_repair_wins(cache, seed):
-    for stream in breakers.prepare(Settings("tiny", requests=12, seed=seed)):
+    for stream in Breakers("tiny", requests=12, seed=seed).streams:
         broken, repaired = (hits(cache, stream[form]) for form in ("broken", "repaired"))
         assert sum(broken) + 200 * len(broken) < sum(repaired)
 
@@ -40,20 +38,20 @@ def test_a_repair_wins(cache, seed):
 @pytest.mark.parametrize("breaker", BREAKERS, ids=NAMES)
 def test_what_a_form_says(breaker, form):
     """Each repaired form keeps the static parts at the front, and each form asks the question last."""
-    for visit in visits(SHORT):
+    for visit in SHORT.visits():
         system, user = getattr(breaker, form)(visit)
         assert user[-1] == visit.question
         assert (system[: len(STATIC)] == STATIC) == (form == "repaired")
 
 
 def test_what_varies_varies_and_what_is_needed_stays():
-    each = visits(Settings("tiny", requests=6))
+    each = Breakers("tiny", requests=6).visits()
     for field in ("question", "time_of_day", "customer", "request_id", "passages"):
         assert len({getattr(visit, field) for visit in each}) == 6
     assert len({tuple(visit.tools) for visit in each}) > 1
     assert len({tuple(sorted(visit.tools)) for visit in each}) == 1
     assert len({visit.examples for visit in each}) > 1
-    assert visits(SHORT) == visits(SHORT) != visits(Settings("tiny", requests=3, seed=1))
+    assert SHORT.visits() == SHORT.visits() != Breakers("tiny", requests=3, seed=1).visits()
 
 
 def test_the_tools_are_json_in_order():
@@ -64,7 +62,7 @@ def test_the_tools_are_json_in_order():
 
 def test_the_run(result):
     for run in result.runs:
-        assert [case.name for case in run.cases] == NAMES
+        assert [case.breaker.name for case in run.cases] == NAMES
         for case in run.cases:
             assert len(case.broken.answers) == len(case.repaired.answers) == 2
             assert case.gain > 200
@@ -84,24 +82,26 @@ def test_the_object_has_the_keys_that_scripts_read(result):
 def test_the_report(result):
     file = io.StringIO()
     console = Console(file=file, width=100)
-    print_header("tiny", 3, console)
-    print_report(result, console)
+    console.print(SHORT.header())
+    result.table(console)
     text = " ".join(file.getvalue().split())
     for breaker in BREAKERS:
         assert f"{breaker.name} → {breaker.repair}" in text
         assert text.count(breaker.why) == len(result.runs)
     for run in result.runs:
         most, least = (pick(run.cases, key=lambda case: case.gain) for pick in (max, min))
-        assert f"{most.gain:,} tokens a request for {most.name}, {least.gain:,} for {least.name}." in sentence(run)
-    assert [panel.labels for panel in panels(result)] == [NAMES, NAMES]
+        assert (
+            f"{most.gain:,} tokens a request for {most.breaker.name}, {least.gain:,} for {least.breaker.name}."
+            in sentence(run)
+        )
+    assert [panel.labels for panel in result.chart().panels] == [NAMES, NAMES]
 
 
 def test_one_request_shows_nothing():
     with pytest.raises(InvalidArgument, match="requests"):
-        Settings("tiny", requests=1)
+        Breakers("tiny", requests=1)
 
 
 def test_a_context_that_is_too_short(tmp_path):
-    settings = Settings(write_hub_model(tmp_path, max_position_embeddings=64))
     with pytest.raises(RequestTooLong, match="has 64"):
-        breakers.prepare(settings)
+        Breakers(write_hub_model(tmp_path, max_position_embeddings=64)).header()

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from minicache.bench.charts import Panel, draw, figure_of, require_writable, write_svg
+from minicache.bench.charts import Chart, Panel, draw, figure_of, require_writable, write_svg
 from minicache.core.errors import InvalidArgument
 
 pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache-llm[plots]'")
@@ -15,7 +15,7 @@ PANELS = [
 
 
 def test_it_is_xml_and_says_what_the_panels_say():
-    root = ElementTree.fromstring(draw("Cold & warm", PANELS, "2 threads, load 1.6"))
+    root = ElementTree.fromstring(draw(Chart("Cold & warm", PANELS, "2 threads, load 1.6")))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     text = " ".join(root.itertext())
     for words in ("Cold & warm", "at the <top>", "TTFT, ms", "88.6", "1,289", "radix", "2 threads, load 1.6"):
@@ -37,15 +37,15 @@ def test_figures_are_those_of_the_tables():
 
 
 def test_the_same_figures_are_the_same_bytes():
-    assert draw("title", PANELS) == draw("title", PANELS)
-    assert "<dc:date>" not in draw("title", PANELS)
+    assert draw(Chart("title", PANELS)) == draw(Chart("title", PANELS))
+    assert "<dc:date>" not in draw(Chart("title", PANELS))
 
 
 def test_the_file_is_written_whole_and_alone(tmp_path):
     file = tmp_path / "figure.svg"
     file.write_text("old")
-    write_svg(file, "title", PANELS)
-    assert file.read_text(encoding="utf-8") == draw("title", PANELS)
+    write_svg(file, Chart("title", PANELS))
+    assert file.read_text(encoding="utf-8") == draw(Chart("title", PANELS))
     assert list(tmp_path.iterdir()) == [file]
 
 

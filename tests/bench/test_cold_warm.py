@@ -8,26 +8,24 @@ import pytest
 from rich.console import Console
 
 from minicache.bench import cold_warm
-from minicache.bench.cold_warm import Settings
-from minicache.bench.cold_warm_report import panels, print_header, print_report, sentence
-from minicache.bench.cold_warm_result import COLD, NO_CACHE, WARM, SpeedRow
-from minicache.bench.three_forms_result import Answer
+from minicache.bench.cold_warm import COLD, NO_CACHE, WARM, ColdWarm, SpeedRow, sentence
+from minicache.bench.measure import Answer
 from minicache.cli import main as cli
 from minicache.core.errors import InvalidArgument
 from tests.bench.models import write_hub_model
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
-SHORT = Settings("tiny", system_tokens=400, rounds=2, max_tokens=4)
+SHORT = ColdWarm("tiny", system_tokens=400, rounds=2, max_tokens=4)
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return cold_warm.plan(SHORT)
+    return SHORT.plan
 
 
 @pytest.fixture(scope="module")
-def result(plan):
-    return cold_warm.run(SHORT, plan)
+def result():
+    return SHORT.run()
 
 
 def test_the_prompts_share_the_system_prompt_and_nothing_else(plan):
@@ -37,26 +35,26 @@ def test_the_prompts_share_the_system_prompt_and_nothing_else(plan):
 
 
 def test_it_is_as_long_as_the_context_allows():
-    settings = Settings("tiny")
-    plan = cold_warm.plan(settings)
+    settings = ColdWarm("tiny")
+    plan = settings.plan
     longest = max(map(len, plan.prompts)) + settings.max_tokens
     assert longest == plan.context == 4096
 
 
 def test_it_is_8500_tokens_where_they_fit(tmp_path):
-    plan = cold_warm.plan(Settings(write_hub_model(tmp_path, max_position_embeddings=16384)))
+    plan = ColdWarm(write_hub_model(tmp_path, max_position_embeddings=16384)).plan
     assert plan.system_tokens == 8500
 
 
 def test_a_length_that_does_not_fit():
     with pytest.raises(InvalidArgument, match=r"system_tokens 4,096: .* fit into the context of 4,096 of tiny"):
-        cold_warm.plan(Settings("tiny", system_tokens=4096))
+        ColdWarm("tiny", system_tokens=4096).header()
 
 
 @pytest.mark.parametrize("wanted", [None, 300])
 def test_a_context_without_room(wanted, tmp_path):
     with pytest.raises(InvalidArgument, match="has no room for a system prompt"):
-        cold_warm.plan(Settings(write_hub_model(tmp_path, max_position_embeddings=40), system_tokens=wanted))
+        ColdWarm(write_hub_model(tmp_path, max_position_embeddings=40), system_tokens=wanted).header()
 
 
 def test_what_is_reused(result):
@@ -69,7 +67,7 @@ def test_what_is_reused(result):
 
 
 def test_the_answers_are_equal(result):
-    assert result.outputs_identical
+    assert result.holds
     assert all(len(answer.token_ids) == 4 for arm in result.runs for row in arm.rows for answer in row.answers)
 
 
@@ -93,28 +91,28 @@ def test_the_object_has_the_keys_that_scripts_read(result):
     assert all(row[speed] > 0 for speed in speeds)
 
 
-def report(result, plan):
+def report(result, settings):
     file = io.StringIO()
     console = Console(file=file, width=100)
-    print_header("tiny", plan, console)
-    print_report(result, console)
+    console.print(settings.header())
+    result.table(console)
     return " ".join(file.getvalue().split())
 
 
-def test_the_report(result, plan):
-    text = report(result, plan)
+def test_the_report(result):
+    text = report(result, SHORT)
     assert "a system prompt of 400 tokens" in text
     assert "the full length" not in text, "it was asked for"
-    whole = report(result, cold_warm.plan(Settings("tiny")))
+    whole = report(result, ColdWarm("tiny"))
     assert "8,500 tokens are the full length; the context of tiny is 4,096 tokens" in whole
     assert "outputs identical: yes" in text
     warm = result.runs[0].row(WARM)
     words = f"Warm, {warm.median_cached_tokens:,} of {warm.prompt_tokens:,} tokens are reused"
     assert sentence(result.runs[0], result.control).startswith(words)
-    assert [panel.labels for panel in panels(result)] == [[COLD, WARM, NO_CACHE]] * 3
+    assert [panel.labels for panel in result.chart().panels] == [[COLD, WARM, NO_CACHE]] * 3
 
 
-def test_a_difference_is_found_named_and_fails(result, plan, monkeypatch, capsys):
+def test_a_difference_is_found_named_and_fails(monkeypatch, capsys):
     honest = cold_warm.ask
 
     def lie(engine, prompt, max_tokens):
@@ -122,9 +120,9 @@ def test_a_difference_is_found_named_and_fails(result, plan, monkeypatch, capsys
         return replace(answer, token_ids=(7,)) if answer.cached_tokens else answer
 
     monkeypatch.setattr(cold_warm, "ask", lie)
-    wrong = cold_warm.run(replace(SHORT, caches=("hash",), rounds=1), replace(plan, rounds=plan.rounds[:1]))
+    wrong = replace(SHORT, caches=("hash",), rounds=1).run()
     assert wrong.differences[0].startswith("hash cache, warm, round 1: [7] with the cache, [")
-    monkeypatch.setattr(cold_warm, "run", lambda *_: wrong)
+    monkeypatch.setattr(ColdWarm, "run", lambda *_: wrong)
     with pytest.raises(SystemExit) as exit:
         cli.main(["experiment", "cold-warm", "--model", "tiny", "--system-tokens", "400"])
     assert exit.value.code == 1

@@ -2,27 +2,30 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from minicache.bench import engine
-from minicache.bench.engine import BATCH_STEPS, SINGLE_STEPS, Settings
-from minicache.bench.engine_arms import MinicacheArm, TransformersArm
-from minicache.bench.engine_report import print_report
-from minicache.bench.engine_result import (
+from minicache.bench.conditions import Conditions
+from minicache.bench.engine import (
     BATCH_OF_8,
+    BATCH_STEPS,
     ONE_TOKEN,
     OURS,
     PREFILL,
+    SINGLE_STEPS,
     THEIRS,
     WARM,
+    EngineBench,
+    Found,
     Machine,
     Memory,
-    Result,
     Timing,
     Work,
 )
+from minicache.bench.engine_arms import MinicacheArm, TransformersArm
 from minicache.cli import main as cli
 from minicache.core.errors import InvalidArgument
 
@@ -34,7 +37,7 @@ def alone():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "PROMPT_TOKENS", 300)
         patch.setattr(engine, "COPIED", 1 << 12)
-        return engine.run(Settings("tiny", rounds=2))
+        return EngineBench("tiny", rounds=2).run()
 
 
 def made_up(**changes):
@@ -47,19 +50,18 @@ def made_up(**changes):
         "memory": Memory(peak=3_000_000, weights=2_000_000, kv_pool=1_000_000, kv_per_token=2),
     }
     facts = {
-        "model": "smollm2",
+        "conditions": Conditions("smollm2", "float32", "cpu", 2, 3.25, 60.0),
         "block_size": 16,
         "prompt_tokens": 2999,
         "warm_tokens": 55,
         "batch_contexts": (65, 127),
     }
-    end = {"equal_tokens": 9, "compared_tokens": 10, "threads": 2, "load": 3.25, "seconds": 60.0}
-    return Result(**(facts | {"timings": timings} | rest | end | changes))
+    return Found(**(facts | {"timings": timings} | rest | {"equal_tokens": 9, "compared_tokens": 10} | changes))
 
 
 def report(result, width=80):
     text = io.StringIO()
-    print_report(result, Console(file=text, width=width))
+    result.table(Console(file=text, width=width))
     return " ".join(text.getvalue().split())
 
 
@@ -114,7 +116,8 @@ def test_goals_are_held_against_ratios():
 
 
 def test_another_model_or_block_size_has_no_goals():
-    for changes in ({"model": "tiny"}, {"block_size": 1}):
+    tiny = replace(made_up().conditions, model="tiny")
+    for changes in ({"conditions": tiny}, {"block_size": 1}):
         assert made_up(**changes).met(BATCH_OF_8) is None
 
 
@@ -144,7 +147,7 @@ def test_starting_forgets_unless_told_otherwise():
 )
 def test_wrong_settings_are_refused_by_name(settings, names):
     with pytest.raises(InvalidArgument, match=names):
-        Settings("tiny", **settings)
+        EngineBench("tiny", **settings)
 
 
 def test_a_short_context_limits_the_prompt_or_is_refused():

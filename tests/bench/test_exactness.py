@@ -3,11 +3,11 @@
 import json
 
 from minicache.bench import exactness
-from minicache.bench.exactness_report import sentence
+from minicache.bench.exactness import Exactness, sentence
 
 
 def test_exact_mode_has_no_different_bit() -> None:
-    result = exactness.run(exactness.Settings("tiny", prompts=2, system_tokens=60, max_tokens=3))
+    result = Exactness("tiny", prompts=2, system_tokens=60, max_tokens=3).run()
     assert result.holds
     assert [(arm.dtype, arm.exact) for arm in result.arms] == [
         (dtype, exact) for dtype in exactness.DTYPES for exact in (False, True)
@@ -15,7 +15,9 @@ def test_exact_mode_has_no_different_bit() -> None:
     assert list(result.stacked) == list(exactness.DTYPES)
     assert all(arm.requests == 2 and arm.prefill_ms > 0 for arm in result.arms)
     assert "in exact mode it changes 0 in any format" in sentence(result)
-    assert json.loads(json.dumps(result.to_json()))["experiment"] == "exactness"
+    value = json.loads(json.dumps(result.to_json()))
+    assert (value["experiment"], value["dtype"]) == ("exactness", list(exactness.DTYPES))
+    assert "cpu, float64, float32, bfloat16" in str(result.conditions)
 
 
 def test_a_difference_is_counted() -> None:
@@ -25,4 +27,4 @@ def test_a_difference_is_counted() -> None:
     flipped = exactness.Answer((1, 3), [torch.zeros(3), torch.tensor([0.0, 0.0, 0.5])], 1.0, 1.0)
     arm = exactness._compare("float32", True, [(cold, cold), (cold, flipped)])
     assert (arm.different, arm.flipped, arm.largest_difference) == (1, 1, 0.5)
-    assert not exactness.Result([arm], {"float32": True}, None).holds  # type: ignore[arg-type]
+    assert not exactness.Found([arm], {"float32": True}, None).holds  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from tests.sim.test_scenarios import summary_of
 def test_a_small_run_has_every_row(monkeypatch):
     for name, value in {"SCALES": (1, 2), "ROUNDS": 2, "LOOKS": 9}.items():
         monkeypatch.setattr(sim, name, value)
-    result = sim.run(requests=10, timeline_events=1000)
+    result = sim.SimBench(requests=10, timeline_events=1000).run()
     assert [(row.cache, row.requests) for row in result.rows] == [
         (kind, 10 * scale) for kind in ("hash", "radix") for scale in sim.SCALES
     ]

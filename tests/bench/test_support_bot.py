@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from minicache.bench.support_bot import INTRODUCTION, system_prompt
 from minicache.core.errors import InvalidArgument
-from minicache.text.byte_tokenizer import ByteTokenizer
-from minicache.text.tokenizer import HubTokenizer
+from minicache.text.tokenizer import ByteTokenizer, HubTokenizer
 from tests.text.tiny_hub import write_hub_folder
 
 

@@ -2,29 +2,29 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from minicache.bench import three_forms
-from minicache.bench.three_forms import FORMS, ID_AT_END, ID_AT_START, STABLE, Settings, prepare
-from minicache.bench.three_forms_report import print_report
-from minicache.bench.three_forms_result import Answer
+from minicache.bench.measure import Answer
+from minicache.bench.three_forms import FORMS, ID_AT_END, ID_AT_START, STABLE, ThreeForms
 from minicache.cli import main as cli
 from minicache.common.packages import package_missing
 from minicache.core.errors import InvalidArgument
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
-QUICK = Settings(model="tiny", prompt_tokens=299, rounds=3, max_tokens=4)
+QUICK = ThreeForms(model="tiny", prompt_tokens=299, rounds=3, max_tokens=4)
 
 
 @pytest.fixture(scope="module")
 def result():
-    return three_forms.run(QUICK, prepare(QUICK))
+    return QUICK.run()
 
 
 def test_prompts_are_as_described():
-    rounds = prepare(Settings(model="tiny"))
+    rounds = ThreeForms("tiny").prompts
     assert {len(prompts[STABLE]) for prompts in rounds} == {2999}
     assert len({prompts[STABLE] for prompts in rounds}) == 1
     assert len({prompts[form] for prompts in rounds for form in FORMS}) == 1 + 2 * 5
@@ -33,8 +33,8 @@ def test_prompts_are_as_described():
 
 
 def test_the_seed_makes_the_prompts():
-    assert prepare(QUICK) == prepare(QUICK)
-    assert prepare(QUICK) != prepare(Settings(model="tiny", prompt_tokens=299, seed=1))
+    again, other = replace(QUICK), replace(QUICK, seed=1)
+    assert QUICK.prompts == again.prompts != other.prompts
 
 
 def test_each_cache_reuses_what_it_can(result):
@@ -54,7 +54,7 @@ def test_each_cache_reuses_what_it_can(result):
 def test_the_control_reuses_nothing_and_answers_the_same(result):
     assert [len(row.answers) for row in result.control.rows] == [1, 3, 3]
     assert all(set(row.cached_tokens) == {0} for row in result.control.rows)
-    assert result.outputs_identical
+    assert result.holds
 
 
 def test_the_object_has_the_keys_that_scripts_read(result):
@@ -69,7 +69,7 @@ def test_the_object_has_the_keys_that_scripts_read(result):
 
 def report(result, width=100):
     text = io.StringIO()
-    print_report(result, Console(file=text, width=width))
+    result.table(Console(file=text, width=width))
     return text.getvalue()
 
 
@@ -81,15 +81,14 @@ def test_the_report(result):
 
 
 def test_a_difference_is_found_and_named(result, monkeypatch):
-    honest = three_forms._ask
-    monkeypatch.setattr(three_forms, "_ask", lambda engine, prompt, max_tokens: lie(honest(engine, prompt, max_tokens)))
+    honest = three_forms.ask
+    monkeypatch.setattr(three_forms, "ask", lambda engine, prompt, max_tokens: lie(honest(engine, prompt, max_tokens)))
 
     def lie(answer):
         return Answer((7,), "", answer.cached_tokens, answer.ttft_ms) if answer.cached_tokens > 200 else answer
 
-    settings = Settings(model="tiny", caches=("radix",), prompt_tokens=299, rounds=1, max_tokens=4)
-    wrong = three_forms.run(settings, prepare(settings))
-    assert not wrong.outputs_identical
+    wrong = replace(QUICK, caches=("radix",), rounds=1).run()
+    assert not wrong.holds
     assert wrong.differences[0].startswith("radix cache, stable, round 1: [7] with the cache, [")
     assert "outputs identical: no" in report(wrong)
 
@@ -106,7 +105,7 @@ def test_the_command_prints_exactly_one_object(capsys):
 
 
 def test_the_command_fails_on_a_difference(monkeypatch, capsys):
-    monkeypatch.setattr(three_forms, "_differences", lambda *_: ["radix cache, stable, round 1: …"])
+    monkeypatch.setattr(three_forms, "difference", lambda *_: ["radix cache, stable, round 1: …"])
     assert call("demo", "--model", "tiny", "--quick", "--cache", "radix") == 1
     assert "outputs identical: no" in capsys.readouterr().out
 
@@ -134,14 +133,13 @@ def test_without_torch_nothing_is_printed_but_the_remedy(monkeypatch, capsys):
 
 
 def test_an_unknown_cache():
-    with pytest.raises(InvalidArgument, match="cache must be one of hash, radix, not 'lru'"):
-        Settings(model="tiny", caches=("lru",))
+    with pytest.raises(InvalidArgument, match="caches must be one of hash, radix, not 'lru'"):
+        ThreeForms("tiny", caches=("lru",))
 
 
 @pytest.mark.model
 @pytest.mark.nightly
 def test_the_counts_with_the_real_model():
-    settings = Settings(model="smollm2", prompt_tokens=299, rounds=2, max_tokens=4)
-    real = three_forms.run(settings, prepare(settings))
-    assert real.outputs_identical
+    real = ThreeForms("smollm2", prompt_tokens=299, rounds=2, max_tokens=4).run()
+    assert real.holds
     assert {tuple(arm.row(STABLE).cached_tokens) for arm in real.runs} == {(288, 288), (298, 298)}

@@ -10,15 +10,25 @@ from rich.console import Console
 
 from minicache.bench import timestamp
 from minicache.bench.measure import Chat
-from minicache.bench.timestamp import ANSWER, AT_END, AT_TOP, FORMS, IN_TURN, STATED, Prompts, Settings
-from minicache.bench.timestamp_report import dependence, print_header, print_report, sentence
+from minicache.bench.timestamp import (
+    ANSWER,
+    AT_END,
+    AT_TOP,
+    FORMS,
+    IN_TURN,
+    STATED,
+    Prompts,
+    Timestamp,
+    dependence,
+    sentence,
+)  # fmt: skip
 from minicache.bench.timestamp_stream import Stream, arrivals, clock
 from minicache.cli import main as cli
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from tests.bench.models import write_hub_model
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
-SHORT = Settings("tiny", timed_requests=1, max_tokens=1, variations=({"same_second": 0.3}, {"turn_tokens": 960}))
+SHORT = Timestamp("tiny", timed_requests=1, max_tokens=1, variations=({"same_second": 0.3}, {"turn_tokens": 960}))
 
 
 @pytest.fixture(scope="module", params=["tiny", "hub"])
@@ -28,7 +38,7 @@ def prompts(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result():
-    return timestamp.run(SHORT, timestamp.prepare(SHORT))
+    return SHORT.run()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -118,13 +128,13 @@ def test_a_stream_that_cannot_be(settings, words):
 
 
 def test_a_context_that_is_too_short(tmp_path):
-    settings = Settings(write_hub_model(tmp_path, max_position_embeddings=2400))
+    settings = Timestamp(write_hub_model(tmp_path, max_position_embeddings=2400))
     with pytest.raises(RequestTooLong, match=r"needs a context of 2,4.. tokens, and .* has 2,400"):
-        timestamp.prepare(settings)
+        settings.header()
 
 
 def test_the_run(result):
-    assert result.as_expected
+    assert result.holds
     assert [(run.cache, run.reusable) for run in result.runs] == [
         (cache, {AT_TOP: 0, AT_END: 149, IN_TURN: 150}) for cache in ("hash", "radix")
     ]
@@ -155,8 +165,8 @@ def test_the_object_has_the_keys_that_scripts_read(result):
 def test_the_report(result):
     file = io.StringIO()
     console = Console(file=file, width=100)
-    print_header("tiny", console)
-    print_report(result, console)
+    console.print(SHORT.header())
+    result.table(console)
     text = " ".join(file.getvalue().split())
     assert "149 of 150" in text
     assert "The stated stream (seed 0): 50 requests. 48 begin a conversation" in text
@@ -178,7 +188,7 @@ def test_what_it_depends_on_is_said_of_what_was_varied(result, kept):
 
 def test_another_number_of_blocks_fails(result, monkeypatch, capsys):
     wrong = replace(result, runs=[replace(result.runs[0], reusable={AT_TOP: 3, AT_END: 149, IN_TURN: 150})])
-    monkeypatch.setattr(timestamp, "run", lambda *_: wrong)
+    monkeypatch.setattr(Timestamp, "run", lambda *_: wrong)
     with pytest.raises(SystemExit) as exit:
         cli.main(["experiment", "timestamp", "--model", "tiny"])
     assert exit.value.code == 1

@@ -1,12 +1,13 @@
 """`minicache experiment NAME` and `minicache demo NAME`: one object, a picture, and one sentence for wrong input."""
 
 import json
-from functools import partial
 from xml.etree import ElementTree
 
 import pytest
 
-from minicache.bench import timestamp
+from minicache.bench import three_forms, timestamp
+from minicache.bench.experiment import BENCHMARKS, EXPERIMENTS, load, options
+from minicache.cli import demo
 from minicache.cli import main as cli
 from minicache.engine.tiny.folder import write_tiny
 
@@ -28,8 +29,7 @@ def call(*args):
 @pytest.mark.parametrize("name", QUICK)
 def test_one_object_and_a_picture(name, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache-llm[plots]'")
-    settings = partial(timestamp.Settings, timed_requests=1, variations=())
-    monkeypatch.setattr(timestamp, "Settings", settings)
+    monkeypatch.setattr(timestamp, "VARIATIONS", ())
     svg = tmp_path / "figure.svg"
     assert call("experiment", name, "--model", "tiny", *QUICK[name], "--json", "--svg", str(svg)) == 0
     captured = capsys.readouterr()
@@ -42,13 +42,60 @@ def test_one_object_and_a_picture(name, tmp_path, monkeypatch, capsys):
     assert "Times are this machine's: cpu, float32, " in " ".join(root.itertext())
 
 
+def test_every_experiment_and_benchmark_of_the_lists_is_a_command(capsys):
+    for group, names in (("experiment", EXPERIMENTS), ("bench", BENCHMARKS)):
+        assert call(group, "--help") == 0
+        out = capsys.readouterr().out
+        for name in names:
+            assert f"\n  {name} " in out
+            first, *_ = (load(name).__doc__ or "").split(". ")
+            assert call(group, name, "--help") == 0
+            assert " ".join(first.split()[:5]) in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_setting_with_an_option_is_an_option(name, capsys):
+    assert call("experiment", name, "--help") == 0
+    out = capsys.readouterr().out
+    flags = {"caches": "--cache"}
+    assert all(flags.get(setting, f"--{setting.replace('_', '-')}") in out for setting in options(load(name)))
+    assert ("--svg" in out) == load(name).has_chart
+
+
 def test_demo_shows_another_experiment_and_lists_the_others(monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr("minicache.cli.experiment.run_breakers", lambda *args, **options: asked.append(options))
+    monkeypatch.setattr(demo, "conduct", lambda experiment, settings, as_json: asked.append((experiment, settings)))
     assert call("demo", "breakers", "--model", "tiny", "--seed", "3") == 0
-    assert [options["seed"] for options in asked] == [3]
+    assert asked == [(load("breakers"), {"model": "tiny", "caches": ("hash",), "seed": 3})]
     out = " ".join(capsys.readouterr().out.split())
+    assert "This was the hash cache only. All of it: `minicache experiment breakers --cache both`." in out
     assert "`minicache demo three-forms`, `minicache demo timestamp`, `minicache demo cold-warm`" in out
+
+
+def test_the_demo_takes_five_cold_prompts_and_shows_each_request_at_once(monkeypatch, capsys):
+    """Cold prompts: the stable form, an id at the start, and each of the three forms once without a cache."""
+    events = []
+
+    def ask(engine, prompt, max_tokens):
+        events.append(capsys.readouterr().out)  # what has been shown when a request begins
+        return honest(engine, prompt, max_tokens)
+
+    honest = three_forms.ask
+    monkeypatch.setattr(three_forms, "ask", ask)
+    assert call("demo", "--model", "tiny", "--quick") == 0
+    assert len(events) == 8
+    header, *shown = [text.strip().splitlines() for text in events]
+    assert header[0].startswith("The same support bot")
+    for (line,), begins in zip(
+        shown, ("hash cache: stable, new ", "hash cache: stable, again ", *[""] * 5), strict=True
+    ):
+        assert line.startswith(begins)
+        assert "tokens reused" in line
+        assert line.endswith(" ms")
+    assert [line.split(" of ")[0].split()[-1] for (line,) in shown] == ["0", "288", "288", "0", "256", "0", "0"]
+    out = " ".join(capsys.readouterr().out.split())
+    assert "This was 1 of 5 rounds, the hash cache only, a tenth of the prompt length." in out
+    assert "All of it: `minicache experiment three-forms --cache both --rounds 5`." in out
 
 
 @pytest.mark.parametrize(
@@ -123,14 +170,6 @@ def test_a_model_that_will_not_do_is_refused_before_anything_is_printed(name, sp
     assert captured.out == ""
     assert words in captured.err
     assert captured.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("arguments", [["experiment", "timestamp", "--cache", "lru"], ["demo", "breaker"]])
-def test_a_choice_that_there_is_not(arguments, capsys):
-    assert call(*arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "is not one of" in captured.err
 
 
 def test_without_matplotlib_nothing_is_run(monkeypatch, capsys):

@@ -4,8 +4,7 @@ import unicodedata
 from array import array
 from collections.abc import Sequence
 
-from minicache.text.byte_tokenizer import PlainByteTokenizer
-from minicache.text.tokenizer import Spans
+from minicache.text.tokenizer import PlainByteTokenizer, Spans
 
 
 class ToyPairs:

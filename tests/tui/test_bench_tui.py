@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -88,11 +89,32 @@ def test_a_row_says_which_of_its_times_keep_the_limit(worst, which):
     assert Row("hash", "step", 3, worst - 2, worst - 1, worst).met_by(2.0) == which
 
 
+@pytest.mark.parametrize(
+    ("change", "missed"),
+    [
+        ({}, []),
+        ({"megabytes": None, "first_frame": None}, []),
+        ({"megabytes": 320.0}, ["memory is at 320.00 MB, and its limit is 300 MB"]),
+        ({"first_frame": 1.5}, ["the first frame is at 1.50 s, and its limit is 1 s"]),
+        ({"rows": [Row("radix", "back", 3, 2.5, 3, 4)]}, ["back (radix cache) is at 2.50 ms, and its limit is 2 ms"]),
+    ],
+)
+def test_a_limit_that_is_not_met_is_named_and_fails(change, missed, monkeypatch):
+    result = replace(
+        TuiBench([Row("hash", "step", 3, 0.5, 0.75, 2.25)], {"hash": 1234}, 0.75, 200.0, "3", 0.5), **change
+    )
+    assert result.missed == missed
+    monkeypatch.setattr(bench, "run", lambda *_, **__: result)
+    shown = CliRunner().invoke(benches, ["tui"])
+    assert shown.exit_code == bool(missed)
+    assert [line for line in shown.stderr.splitlines() if line] == [f"minicache: {sentence}" for sentence in missed]
+
+
 def test_it_is_found_by_name_and_prints_figures_with_their_limits(monkeypatch):
     rows = [Row("hash", "step", 3, 0.5, 0.75, 2.25)]
     monkeypatch.setattr(bench, "run", lambda *_, **__: TuiBench(rows, {"hash": 1234}, 0.75, 320.0, "3.11", 0.5))
     shown = CliRunner().invoke(benches, ["tui"])
-    assert shown.exit_code == 0, shown.output
+    assert shown.exit_code == 1, shown.output
     words = (
         "0.50",
         "2.25",

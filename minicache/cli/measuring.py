@@ -1,0 +1,144 @@
+"""Commands out of experiments: an option for each setting that has one, then run, print and draw.
+
+`minicache experiment`, `bench` and `demo` are made of these.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from enum import StrEnum
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
+
+import typer
+
+from minicache.bench.experiment import Experiment, options
+from minicache.cli.console import (
+    CacheChoice,
+    JsonOption,
+    print_json,
+    progress_bar,
+    require_installed,
+    stderr,
+    stdout,
+)
+
+if TYPE_CHECKING:
+    from minicache.bench.experiment import Option
+
+SvgOption = Annotated[
+    Path | None, typer.Option("--svg", metavar="FILE", help="Draw the figures into this file, too.", show_default=False)
+]
+
+
+def command_of(experiment: type[Experiment]) -> Callable[..., None]:
+    """A function for Typer that makes the experiment of its options, runs it and prints what it found."""
+
+    def command(as_json: bool, svg: Path | None = None, **given: Any) -> None:
+        conduct(experiment, settings_of(given), as_json, svg)
+
+    parameters = [*setting_parameters(experiment), keyword("as_json", JsonOption, False)]
+    if experiment.has_chart:
+        parameters.append(keyword("svg", SvgOption, None))
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__doc__ = experiment.__doc__
+    return command
+
+
+def setting_parameters(experiment: type[Experiment]) -> list[Parameter]:
+    """A parameter for each option; `caches` becomes `--cache`, and a model that is not named is chosen when it runs."""
+    hints = get_type_hints(experiment)
+    defaults = {field.name: field.default for field in fields(experiment)}  # type: ignore[arg-type]
+    found = []
+    for name, option in options(experiment).items():
+        kind, default = hints[name], defaults[name]
+        if name == "caches":
+            name, kind, default = "cache", CacheChoice, CacheChoice.both
+        elif option.one_of:
+            kind, default = Optional[StrEnum(name, [(value, value) for value in option.one_of])], None  # noqa: UP045
+        elif default is MISSING:
+            kind, default = kind | None, None
+        found.append(keyword(name, Annotated[kind, _typer_option(name, kind, option, default)], default))
+    return found
+
+
+def _typer_option(name: str, kind: Any, option: "Option", default: object) -> Any:
+    flag = f"--{name.replace('_', '-')}"
+    return typer.Option(flag, help=option.help, show_default=default is not None and kind is not bool)
+
+
+def keyword(name: str, kind: Any, default: object) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """An experiment's settings of a command's options; what was not given keeps its default."""
+    settings = {name: value for name, value in given.items() if value is not None and name != "cache"}
+    if (cache := given.get("cache")) is not None:
+        settings["caches"] = ("hash", "radix") if cache is CacheChoice.both else (str(cache),)
+    return settings
+
+
+def conduct(kind: type[Experiment], settings: dict[str, Any], as_json: bool, svg: Path | None = None) -> None:
+    """Run an experiment under a progress bar, print what it found, draw it; exit status 1 if it does not hold.
+
+    What is missing or wrong is refused before anything is printed.
+    """
+    experiment = ready(kind, settings, svg)
+    header = experiment.header()
+    if header:
+        (stderr() if as_json else stdout()).print(header)
+    with progress_bar() as progress:
+        result = experiment.run(progress, _show_nothing if as_json else _show)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        result.table(stdout())
+    if svg is not None:
+        from minicache.bench.charts import write_svg
+
+        write_svg(svg, result.chart())
+        stderr().print(f"wrote {svg}", soft_wrap=True)
+    if not result.holds:
+        raise typer.Exit(1)
+
+
+def ready(kind: type[Experiment], settings: dict[str, Any], svg: Path | None) -> Experiment:
+    """The experiment, when its packages are installed, its model can be found and the chart can be written."""
+    from minicache.bench.charts import require_writable
+
+    needs_model = "model" in options(kind)
+    if needs_model:
+        require_installed("torch")  # first: importing the engine would name a smaller extra
+        settings = {"model": default_model(), **settings} if "model" not in settings else settings
+    experiment = kind(**settings)
+    for package in experiment.packages:
+        require_installed(package)
+    if svg is not None:
+        require_installed("matplotlib")
+        require_writable(svg)
+    if needs_model:
+        from minicache.engine.models import store
+
+        store.resolve(settings["model"])
+    return experiment
+
+
+def default_model() -> str:
+    """smollm2 if it is in the store; else tiny, and a sentence on stderr about how to get the other."""
+    from minicache.engine.models import store
+
+    if store.is_stored(store.SMOLLM2):
+        return store.SMOLLM2
+    stderr().print(
+        "smollm2 is not in the store, so this runs the small model tiny; for a real one: minicache model pull smollm2"
+    )
+    return store.TINY
+
+
+def _show(line: str) -> None:
+    stdout().print(line, soft_wrap=True)
+
+
+def _show_nothing(line: str) -> None:
+    pass
