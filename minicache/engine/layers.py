@@ -32,7 +32,7 @@ class RMSNorm:
 
     def __call__(self, x: Tensor) -> Tensor:
         wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
-        scale = (wide * wide).mean(-1, keepdim=True).add_(self.eps).rsqrt_()
+        scale = torch.rsqrt((wide * wide).mean(-1, keepdim=True) + self.eps)
         return self.weight * (wide * scale).to(x.dtype)
 
 
@@ -63,7 +63,8 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
     x = (a, b):    (a, b) cos + (b, a) (-sin, sin)  =  (a cos - b sin, b cos + a sin)
     """
-    return (x * cos).addcmul_(x.roll(x.shape[-1] // 2, -1), sin)
+    swapped = x.roll(x.shape[-1] // 2, dims=-1)  # (b, a)
+    return x * cos + swapped * sin
 
 
 def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:

@@ -72,7 +72,7 @@ class Layer:
         """The layer's result `(R, E)` from its input `hidden (R, E)` and `attended (R, Hq D)`."""
         hidden = hidden + self.output(attended)
         gate, up = self.gate_up(self.mlp_norm(hidden)).chunk(2, dim=-1)  # (R, F) each
-        return hidden + self.down(F.silu(gate).mul_(up))
+        return hidden + self.down(F.silu(gate) * up)
 
 
 class Model:
