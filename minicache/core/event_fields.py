@@ -1,4 +1,4 @@
-"""What the fields of events may hold, when they are read from a log that anybody may have written."""
+"""The fields of events, read from a log and checked: the log may come from any program."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -14,7 +14,7 @@ Reader = Callable[[Any], Any]
 
 
 def read_fields(kind: type[Event], record: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an event of that type and its stamps, by name. Raises `ValueError` naming the key."""
+    """The fields and stamps, by name, of an event of type `kind`. Raises `ValueError`, which names the key."""
     values = {}
     for name, reader, words in _FIELDS[kind]:
         if name not in record:
@@ -32,7 +32,7 @@ def _short(value: object) -> str:
 
 
 def _exactly(kind: type) -> Reader:
-    """Takes values of that very type: True is no integer here."""
+    """A reader that accepts only values of exactly this type: True is not an integer."""
 
     def read(value: Any) -> Any:
         if type(value) is not kind:

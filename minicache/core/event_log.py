@@ -1,10 +1,10 @@
-"""Event logs: JSON Lines, a header line and then one event a line.
+"""Event logs: JSON Lines with a header line, then one event per line.
 
     {"minicache_events": 2, "block_size": 16, "num_blocks": 64, ...}
     {"type": "StepStarted", "seq": 0, "step": 1, "time": 0.0}
 
-Bytes are written in hex, namespaces as objects. A log read back gives equal events, so views rebuilt from it are equal
-too.
+Bytes are written in hex, namespaces as objects. The events read from a log equal those written to it, and so do the
+views folded from them.
 """
 
 import json
@@ -24,11 +24,11 @@ _STAMPS = ("seq", "step", "time")
 
 
 class BadLog(MinicacheError):
-    """The file is not an event log of this version; the message names the line."""
+    """The file is not an event log of this schema. The message names the line."""
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """The event as an object that `json` can write."""
+    """The event and its stamps as an object that `json` can write."""
     record: dict[str, Any] = {"type": type(event).__name__}
     for stamp in _STAMPS:
         record[stamp] = getattr(event, stamp)
@@ -47,7 +47,7 @@ def _plain(value: object) -> Any:
 
 
 def from_json(record: Mapping[str, Any]) -> Event:
-    """The event that `to_json` wrote, stamps included; raises `BadLog`."""
+    """The event from an object that `to_json` made, with its stamps. Raises `BadLog`."""
     name = record.get("type")
     if not isinstance(name, str) or name not in TYPES:
         raise BadLog(f"not an event of schema {SCHEMA_VERSION}: {name!r} is not an event type")
@@ -64,9 +64,9 @@ def from_json(record: Mapping[str, Any]) -> Event:
 
 
 class LogWriter:
-    """A sink that writes each event as a line to the text file `out`. The caller opens and closes it.
+    """A sink that writes each event as a line to the text file `out`, which the caller opens and closes.
 
-    `settings` goes into the header: at least what a view needs, `num_blocks` and `block_size`.
+    `settings` go into the header. They must contain at least `num_blocks` and `block_size`, which a view needs.
     """
 
     def __init__(self, out: IO[str], settings: Mapping[str, Any]) -> None:
@@ -78,7 +78,7 @@ class LogWriter:
 
 
 def read_log(lines: Iterable[str]) -> tuple[dict[str, Any], Iterator[Event]]:
-    """The header's settings, and the events as they are read; raises `BadLog` naming the line."""
+    """The settings of the header, and an iterator that reads the events. Both raise `BadLog`, which names the line."""
     numbered = enumerate(lines, start=1)
     header = _parse(*next(numbered, (1, "")))
     version = header.pop("minicache_events", None)
@@ -96,10 +96,10 @@ def _parse(number: int, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" at")  # some of Python's messages end with it
+        what = error.msg.removesuffix(" at")  # some messages of Python end like this
         raise BadLog(f"line {number}: not JSON: {what} at column {error.colno}") from None
     except ValueError:
-        raise BadLog(f"line {number}: a number in it has too many digits") from None
+        raise BadLog(f"line {number}: a number has too many digits") from None
     if not isinstance(record, dict):
         raise BadLog(f"line {number}: expected an object, not {type(record).__name__}")
     return record

@@ -1,4 +1,4 @@
-"""The stream that the caches and the scheduler emit their events to."""
+"""The event stream: caches and the scheduler emit events into it, and its sinks receive them."""
 
 import time
 from collections.abc import Callable

@@ -65,7 +65,7 @@ class RequestArrived(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestRejected(Event):
-    """The request was refused on arrival: alone it would need `needed` blocks, of which the pool has `capacity`."""
+    """The request was refused when it arrived: it can need `needed` blocks, and the pool has only `capacity`."""
 
     request: str
     num_prompt_tokens: int
@@ -121,10 +121,10 @@ class TokensSampled(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestPreempted(Event):
-    """The request gave up its KV and waits again, at the `front` of the queue or at its back.
+    """The request gives up its blocks and waits again: at the front of the queue if `front`, else at the back.
 
-    `no_free_block`: `needed_by` needed a block. `step_failed`: the model run raised `error` (its `repr`).
-    `preempt_all`: all running requests were preempted, for the cache to be reset or replaced.
+    `cause` is `no_free_block` (the request `needed_by` needed a block), `step_failed` (the model run raised `error`,
+    given as its `repr`), or `preempt_all` (all running requests were preempted to reset or replace the cache).
     """
 
     request: str
@@ -240,8 +240,8 @@ class CacheReset(Event):
 
 @dataclass(frozen=True, slots=True)
 class PoolReplaced(Event):
-    """An empty cache over a new pool took the place of the old one, with all that was in it: `num_blocks` blocks, the
-    null block included, of `block_size` tokens. No request runs when it happens, and no step is in flight."""
+    """A new, empty cache replaced the old one. Its pool has `num_blocks` blocks, the null block included, of
+    `block_size` tokens. No request is running and no step is in flight at this moment."""
 
     num_blocks: int
     block_size: int

@@ -1,7 +1,7 @@
-"""Why a match ended where it did, as values: the simulator (`minicache.sim.words`) makes the sentences.
+"""Why a match ended where it did, as values; the simulator turns these into sentences.
 
-A lookup says where it ended (`Match.end`); the history says why nothing was there. Only operators learn that another
-*namespace* has the block: a tenant who learns it learns that another tenant sent that very prompt.
+A lookup says how it ended (`Match.end`); the history says why the next block was not in the cache. Only operators may
+learn that another *namespace* has the block: from this a tenant would learn that another tenant sent the same prompt.
 """
 
 from dataclasses import dataclass, replace
@@ -31,19 +31,18 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`num_tokens` of the `length` tokens that `request` had were found; `reason` is why no more were.
+    """A lookup found `num_tokens` of the `length` tokens of `request`; `reason` says why no more matched.
 
-    - `whole`, `last_token`, `too_short`, `skipped`: the rules of `Match.end`; all that could be reused was found.
-    - `difference`: `other` differs at `token`: `here` stands there in the request and `there` in `other`, None if
-      `other` ends there. `other` had `other_length` tokens.
-    - `evicted`: the block was in the cache; `loss` says when and how it was lost.
-    - `not_computed`: `other` runs and has the same block, but has not computed it yet; `waiting`: `other` waits too.
-    - `not_published`: `other` has computed the same block and not published it yet.
-    - `no_kv`: the last token of the block is the last that `other` generated before it ended: nothing needed its KV.
-    - `other_namespace`: `other` has the same block in another namespace; `unknown`: nothing of this is remembered.
-    - `not_looked_up`: the request waits for its first lookup.
+    - `whole`, `last_token`, `too_short`, `skipped`: as in `Match.end`; every reusable block was found. - `difference`:
+    the request has the token `here` at position `token`, and `other`, which had `other_length` tokens, has `there`
+    (`None`: it ends there). - `evicted`: the block was in the cache; `loss` says when and how it was lost. -
+    `not_computed`: `other` is running and has the same block, but has not computed it yet. - `waiting`: `other` has the
+    same block and waits too. - `not_published`: `other` has computed the same block and has not published it yet. -
+    `no_kv`: the block ends with the last token that `other` generated; `other` ended before its KV was computed. -
+    `other_namespace`: `other` has the same block in another namespace. - `unknown`: the history remembers nothing that
+    explains it. - `not_looked_up`: the request waits for its first lookup.
 
-    `block` is the first block that was not found, counted from 0 in the request; None where no block was missing.
+    `block` is the first block that was not found, counted from 0 in the request; `None` if no block is missing.
     """
 
     request: str
@@ -60,10 +59,10 @@ class Explanation:
 
 
 def explain(request: Request | str, history: History, *, operator: bool = False) -> Explanation:
-    """Why the latest lookup of `request` found no more than it did.
+    """Why no more matched in the latest lookup of `request`. Pure.
 
-    With `operator=False`, which is what anything that faces a user must pass, the answer says nothing about requests
-    of other namespaces. Raises `UnknownRequest` if the request is not, or no longer, in the history.
+    With `operator=False` the answer says nothing about requests of other namespaces: every caller that shows it to a
+    user must pass this. Raises `UnknownRequest` if the request is not, or no longer, in the history.
     """
     id = request if isinstance(request, str) else request.id
     known = history.known.get(id)
@@ -94,7 +93,7 @@ def explain(request: Request | str, history: History, *, operator: bool = False)
 
 
 def _shown(loss: Loss | None, known: Known, history: History) -> Loss | None:
-    """The loss without the request that needed the room, unless that is of the same namespace."""
+    """The loss, without the request that needed the block unless this has the same namespace."""
     if loss is None or loss.request is None:
         return loss
     cause = history.known.get(loss.request)

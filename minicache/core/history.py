@@ -1,7 +1,9 @@
-"""What a cache has seen lately: who sent which tokens, what was computed, what was evicted when.
+"""The recent history of a cache: the tokens of its requests, the number computed of each, and the blocks that were
+lost.
 
-`History` follows a view, with a bounded memory. At each lookup that ends with `no_entry` it finds the reason at once,
-while everything is as the lookup saw it; `explain.py` gives a caller as much of it as that caller may know.
+`History` follows a view, with a bounded memory. When a lookup ends with `no_entry`, it finds the reason immediately,
+while the state is the one that the lookup saw. `explain.py` gives a caller the part of this reason that the caller may
+know.
 """
 # ruff: noqa: N802 - a handler is named after its event type
 
@@ -24,11 +26,11 @@ Cause = Literal["difference", "evicted", "not_computed", "waiting", "not_publish
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why block number `block` of a request was not found; the causes are those of `Explanation.reason`.
+    """Why block number `block` of a request was not found. The causes are among those of `Explanation.reason`.
 
-    `other` is the request it is compared with, which had `other_length` tokens. `token` is the first position where the
-    two differ: `here` stands there in the request, `there` in the other one, None where the other one ends. `loss` says
-    how the block was lost, and `elsewhere` names a request of another namespace whose same block can be found now.
+    `other` is the request with which it was compared, and had `other_length` tokens. `token` is the first position at
+    which the two differ: the request has the token `here`, the other request `there` (`None`: it ends there). `loss`
+    says how the block was lost. `elsewhere` is a request of another namespace that has the same block in the cache now.
     """
 
     cause: Cause
@@ -44,8 +46,8 @@ class Diagnosis:
 
 @dataclass(slots=True, eq=False)
 class Known:
-    """What is remembered of one request; `match` and `diagnosis` are of its latest lookup, `length` is its length
-    then. `turn` numbers admissions, and is None while the request does not run."""
+    """One remembered request. `match` and `diagnosis` belong to its latest lookup, `length` is its length at that time.
+    `turn` is the number of its latest admission; `None` while the request does not run."""
 
     tokens: "array[int]"
     namespace: Namespace
@@ -56,12 +58,12 @@ class Known:
     match: tuple[int, MatchEnd] | None = None
     length: int = 0
     diagnosis: Diagnosis | None = None
-    digests: list[bytes] = field(default_factory=list)  # of its first blocks, as far as they were asked for
+    digests: list[bytes] = field(default_factory=list)  # of its first blocks, computed when first needed
 
 
 class History(Follower):
-    """Remembers every live request and the latest ended ones, `max_requests` in all, and a thousand lost blocks for
-    each. It must follow from the first event on."""
+    """Remembers `max_requests` requests (every live one, even if these are more, and the latest that ended) and the
+    latest 1000 * `max_requests` lost blocks. It must receive every event from the first on."""
 
     def __init__(self, max_requests: int = 256) -> None:
         self.max_requests = max_requests
@@ -143,7 +145,7 @@ class History(Follower):
         for block in blocks:
             digest = self._digests.pop(block, None)
             if digest is None:
-                continue  # its request was not known
+                continue  # its request is not remembered
             self._findable[digest] -= 1
             if not self._findable[digest]:
                 del self._findable[digest]
@@ -157,7 +159,7 @@ class History(Follower):
             known.num_computed, known.digests = 0, []
 
     def _digests_of(self, known: Known, count: int, size: int) -> list[bytes]:
-        """The digests of the first `count` blocks of `size` tokens of a request, as many as it has."""
+        """The digests of the first `count` blocks of a request, of `size` tokens each; fewer if it has fewer blocks."""
         digests = known.digests
         for start in range(len(digests) * size, min(count * size, len(known.tokens) - size + 1), size):
             parent = digests[-1] if digests else _root(known.namespace)
@@ -172,8 +174,8 @@ class History(Follower):
             known.diagnosis = self._diagnose(event.request, known, view.block_size) if event.end == "no_entry" else None
 
     def _diagnose(self, request: str, known: Known, size: int) -> Diagnosis:
-        """Compare with the latest requests, the most recent first. With one that was never admitted only what it will
-        compute can be compared: nothing that it begins with has ever been in the cache."""
+        """Compare the request with the latest ones, the most recent first. A request that was never admitted counts
+        only if it has the missing block: then it will compute this block, but its beginning was never in the cache."""
         assert known.match is not None
         start = known.match[0]
         end = start + size  # the block that was not found holds positions [start, end)
@@ -184,7 +186,7 @@ class History(Follower):
                 continue
             alike = candidate.namespace is known.namespace or candidate.namespace == known.namespace
             if alike and at_shared is not None and candidate.tokens[shared : shared + 1] != at_shared:
-                continue  # it has no more in common than the nearest so far
+                continue  # it does not agree longer than the nearest request so far
             common = common_prefix(known.tokens, candidate.tokens)
             if not alike:
                 if common >= end and _digest(known.tokens, candidate.namespace, end, size) in self._findable:
@@ -214,7 +216,7 @@ class History(Follower):
         return Diagnosis("waiting", block, nearest, elsewhere=elsewhere)
 
     def _who_computes(self, request: str, known: Known, end: int) -> str | None:
-        """The running request, admitted first, that begins with the same `end` tokens."""
+        """The running request that begins with the same `end` tokens; of several, the one admitted first."""
         start = known.tokens[:end]
         same = [
             (candidate.turn, other)
@@ -234,7 +236,7 @@ def _next(parent: bytes, tokens: "array[int]") -> bytes:
 
 
 def _digest(tokens: "array[int]", namespace: Namespace, end: int, size: int) -> bytes:
-    """That of the last of the blocks that hold the first `end` tokens."""
+    """The digest of the last block of the first `end` tokens, in blocks of `size` tokens."""
     digest = _root(namespace)
     for start in range(0, end, size):
         digest = _next(digest, tokens[start : start + size])

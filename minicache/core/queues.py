@@ -1,10 +1,10 @@
-"""Who waits and who runs, in order, over one cache: what a step is planned from.
+"""The waiting and the running requests over one cache: the state from which a step is planned.
 
     add --> waiting --> running --> finished
                ^           |
                +-preempted-+
 
-`step_plan.py` moves requests from waiting to running and preempts; `scheduler.py` does the rest.
+`step_plan.py` admits and preempts requests; `scheduler.py` adds and ends them.
 """
 
 from minicache.core.event_stream import EventStream
@@ -16,12 +16,14 @@ from minicache.core.scheduler_config import SchedulerConfig
 
 
 class Queues:
-    """The waiting and the running requests, and the settings by which they are ordered.
+    """The waiting and the running requests, and the settings that order them.
 
-    `waiting` and `running` are in order, the next to be admitted (the first admitted) first. `step` counts the steps
-    begun. `new_token_ratio` is the part of the running requests' remaining output that SGLang's admission reserves now;
-    it begins at the config's and changes with each step. `prefill_end`: request -> its length at its latest admission;
-    it decodes from there on.
+    `waiting` starts with the next request to be admitted, `running` with the request admitted first. `step` counts the
+    steps begun. `new_token_ratio` is the fraction of the running requests' remaining output that SGLang's admission
+    reserves now; it starts at the value of `config` and changes with each step. `prefill_end` maps each running request
+    to its length at its latest admission: it decodes from this position on.
+
+    Raises `InvalidArgument` if `cache` cannot follow `config`.
     """
 
     def __init__(self, cache: PrefixCache, config: SchedulerConfig, events: EventStream) -> None:
@@ -50,7 +52,8 @@ class Queues:
         error: str | None = None,
     ) -> None:
         """Release a running request's blocks and put it back into the queue, at the front or at the back. When it is
-        admitted again, it computes the tokens that it cannot hit. The cause is that of `RequestPreempted`."""
+        admitted again, it computes the tokens that it cannot hit. `cause`, `needed_by` and `error` are those of
+        `RequestPreempted`."""
         self.running.remove(request)
         request.status = RequestStatus.PREEMPTED
         request.num_preemptions += 1

@@ -156,9 +156,9 @@ class Scheduler(Queues):
     # Other settings, another cache
 
     def reconfigure(self, config: SchedulerConfig) -> None:
-        """Go on with other settings from the next step on. A queue policy that stays keeps what it has counted, and a
-        `new_token_ratio` that stays goes on from where it is. Raises `InvalidArgument` for settings that the cache
-        cannot do; nothing changes then."""
+        """Use the settings `config` from the next step on. If the queue policy stays the same, it keeps its counts; if
+        `new_token_ratio` stays the same, its current value continues. Raises `InvalidArgument`, with nothing changed,
+        for settings that the cache cannot follow."""
         self._require_at_rest()
         config.require_possible_with(self.cache)
         before, self.config = self.config, config
@@ -168,11 +168,11 @@ class Scheduler(Queues):
             self.new_token_ratio = config.new_token_ratio
 
     def replace_cache(self, cache: PrefixCache) -> None:
-        """Go on over another cache, in which no request holds blocks yet. Running requests are preempted first, and the
-        hit rates begin again.
+        """Use `cache`, in which no request holds blocks yet, from the next step on. Running requests are preempted
+        first, and the hit rates start again at 0.
 
-        Raises `InvalidArgument` for a cache that cannot do what the settings ask, and `RequestTooLong` if a request of
-        this scheduler could not even run alone in it; nothing changes then.
+        Raises `InvalidArgument` for a cache that cannot follow the settings, and `RequestTooLong` if a request of this
+        scheduler could not run even alone in it; then nothing has changed.
         """
         self._require_at_rest()
         self.config.require_possible_with(cache)
@@ -312,7 +312,7 @@ class Scheduler(Queues):
 
 
 def _blocks_needed(cache: PrefixCache, request: Request) -> int:
-    """Blocks that a request needs at its longest, if it runs alone."""
+    """The number of blocks that a request needs at its greatest length."""
     return -(-(request.num_prompt_tokens + request.max_tokens - 1) // cache.block_size)
 
 

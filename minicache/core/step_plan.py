@@ -1,7 +1,7 @@
-"""One step: what the model computes in it, and how that is decided.
+"""The plan of one step: which tokens the model computes, and how the scheduler decides it.
 
-Running requests come first, in order; then waiting ones are admitted as long as the token budget lasts and the head of
-the queue fits. Sources as for `scheduler.py`.
+Running requests come first, in order. Then waiting requests are admitted while the token budget lasts and the head of
+the queue fits. Sources: those of `scheduler.py`.
 """
 
 from dataclasses import dataclass, field
@@ -15,10 +15,11 @@ from minicache.core.request import Request, RequestStatus
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRequest:
-    """Compute the KV of positions `[start, start + num_tokens)`, reading and writing through `block_table`.
+    """One request's part in a step: compute the KV of positions `[start, start + num_tokens)`, reading and writing
+    through `block_table`.
 
-    The table is whole and as of this step: tables are not append-only. If it `samples`, the logits of the last
-    position give the request's next token.
+    The block table is complete and valid for this step only, because a cache may rewrite it. If `samples`, the logits
+    of the last position give the request's next token.
     """
 
     request: Request
@@ -30,11 +31,12 @@ class ScheduledRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """What the model computes in one step, in batch order; empty when there is nothing to do.
+    """The work of one step, in batch order. Valid until `Scheduler.update`. Empty, and then false, if no request can
+    compute anything.
 
-    `admitted` counts the step's admissions, `num_prefilled` the prompt tokens that it computes for requests which were
-    never preempted, and `newcomers` are the requests admitted for the first time: all this counts only if the step
-    succeeds.
+    `admitted` counts the admissions of the step. `num_prefilled` counts the prompt tokens that it computes for requests
+    that were never preempted. `newcomers` are the requests admitted for the first time. The scheduler counts these only
+    if the step succeeds.
     """
 
     step: int
@@ -45,6 +47,7 @@ class StepPlan:
 
     @property
     def num_tokens(self) -> int:
+        """The number of tokens that the step computes."""
         return sum(item.num_tokens for item in self.scheduled)
 
     def __bool__(self) -> bool:
@@ -52,7 +55,7 @@ class StepPlan:
 
 
 class StepPlanner:
-    """One call of `Scheduler.schedule()`: the plan as it grows, and the budget that is left."""
+    """One call of `Scheduler.schedule()`: the plan as it grows, and the rest of the token budget."""
 
     def __init__(self, queues: Queues) -> None:
         self.queues = queues
@@ -75,7 +78,7 @@ class StepPlanner:
         return StepPlan(self.queues.step, items, self.admitted, self._num_prefilled(), tuple(self.newcomers))
 
     def _num_prefilled(self) -> int:
-        """Prompt tokens that this step computes, other than for requests that were preempted."""
+        """The number of prompt tokens that this step computes for requests that were never preempted."""
         return sum(
             min(item.num_tokens, max(0, item.request.num_prompt_tokens - item.start))
             for item in self.items.values()
@@ -83,7 +86,7 @@ class StepPlanner:
         )
 
     def _share(self, num_missing: int) -> int:
-        """How many of its missing tokens a request may compute in this step."""
+        """The number of tokens that a request may compute in this step, of the `num_missing` that have no KV."""
         cap = self.config.long_prefill_token_threshold or num_missing
         return min(num_missing, cap, self.budget)
 
@@ -94,7 +97,7 @@ class StepPlanner:
             if not self.budget:
                 break
             if request.status is not RequestStatus.RUNNING:
-                continue  # preempted to make room for one before it
+                continue  # preempted in this step, to free blocks for a request before it
             count = self._share(request.num_tokens - request.num_computed_tokens)
             if self._make_room(request, count):
                 self._schedule(request, count)
@@ -102,7 +105,8 @@ class StepPlanner:
                 break  # it preempted itself: vLLM leaves the rest of the running requests to the next step
 
     def _make_room(self, request: Request, count: int) -> bool:
-        """Allocate, preempting others until it fits; `False` if the request itself had to go."""
+        """Allocate blocks for `count` tokens, preempting requests until they fit. `False` if `request` itself was
+        preempted."""
         while not self.cache.allocate(request, None, count):
             victim = self.config.choose_victim(self.queues.running)
             planned = self.items.pop(victim.id, None)
@@ -154,12 +158,13 @@ class StepPlanner:
         return True
 
     def _needed(self, request: Request, match: Match, count: int, missing: int) -> int:
-        """Blocks that must be free for the request to be admitted, of which it computes `count` tokens now."""
+        """The number of blocks that must be free to admit the request, which computes `count` of its `missing` tokens
+        in this step."""
         whole = self.config.admission != "first_chunk"
         demand = self.cache.demand(request, match, missing if whole else count)
         running = self.queues.running
         if not running:
-            return demand  # alone it always fits, so no request waits for ever
+            return demand  # a request that runs alone always fits, so no request waits for ever
         if self.config.admission != "output_reserve":
             return demand + int(self.config.watermark * (self.cache.capacity + 1))
         tokens = self.config.output_reserve(request, running, self.queues.new_token_ratio)

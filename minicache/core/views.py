@@ -1,14 +1,14 @@
 """State rebuilt from events alone, and how consumers follow it.
 
     event --> view.apply(event) --> follower.on(event, view)
-              the state after it    whatever else is kept about the run
+              the state after it    what else a consumer keeps about the run
 
-A view is folded over the event stream and asks no cache and no scheduler. It is a law (a property test) that the view
-equals the snapshot after every public call; everything that draws, explains or measures depends on it. Going back is
-folding again from an earlier state.
+A view folds the event stream and never asks a cache or the scheduler. A property test holds the law that the view
+equals the snapshot after every public call; everything that draws, explains or measures depends on it. To go back, fold
+again from an earlier state.
 
-Tables, requests and queues are folded here, once. A consumer that needs them is a `Follower`: it gets each event with
-the view that has just taken it.
+Only views fold block tables, requests and queues. A consumer that needs these is a `Follower`: it receives each event
+with the view, which has applied the event already.
 """
 # ruff: noqa: N802 - a handler is named after its event type
 
@@ -29,13 +29,13 @@ Handlers = dict[type[ev.Event], Callable[..., None]]
 
 
 def handlers_of(consumer: type) -> Handlers:
-    """The methods `on_EventType` of a class, by event type. Other events do not concern it."""
+    """The methods `on_EventType` of a class, by event type. The class ignores all other events."""
     found = ((kind, getattr(consumer, f"on_{kind.__name__}", None)) for kind in ev.Event.__subclasses__())
     return {kind: handler for kind, handler in found if handler is not None}
 
 
 class View:
-    """Folds events with the method `on_EventType(event)` of the subclass."""
+    """Folds events: a subclass has a method `on_EventType(event)` for each event type that changes its state."""
 
     _handlers: ClassVar[Handlers] = {}
 
@@ -44,12 +44,13 @@ class View:
         cls._handlers = handlers_of(cls)
 
     def apply(self, event: ev.Event) -> None:
-        """Fold one event. Events must come in order, none left out."""
+        """Fold one event. Call it with every event, in order."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(self, event)
 
     def apply_all(self, events: Iterable[ev.Event]) -> None:
+        """Fold `events`, in order."""
         for event in events:
             self.apply(event)
 
@@ -58,7 +59,7 @@ class View:
 
 @dataclass(slots=True)
 class NodeView:
-    """One radix node; fields as in `NodeSnapshot`."""
+    """One radix node, with the fields of `NodeSnapshot`."""
 
     parent: int
     namespace: Namespace
@@ -72,13 +73,14 @@ class NodeView:
 
 @dataclass
 class CacheView(View):
-    """The state of a cache of `num_blocks` blocks of `block_size` tokens, of either kind."""
+    """The state of a cache, hash chain or radix, with the fields of `CacheSnapshot`. `num_holders` maps each held block
+    to the number of block tables that name it."""
 
     num_blocks: int
     block_size: int
     free: FreeQueue = field(init=False)
     tables: dict[str, list[int]] = field(default_factory=dict)
-    num_holders: Counter[int] = field(default_factory=Counter)  # held block -> number of the tables that name it
+    num_holders: Counter[int] = field(default_factory=Counter)
     hashes: dict[int, bytes] = field(default_factory=dict)
     copies: dict[bytes, dict[int, None]] = field(default_factory=dict)
     nodes: dict[int, NodeView] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class CacheView(View):
         self.free = FreeQueue(range(1, self.num_blocks))
 
     def snapshot(self) -> CacheSnapshot:
-        """The state in the form of the cache's own `snapshot()`."""
+        """A copy of the state, as `PrefixCache.snapshot()` returns it."""
         return CacheSnapshot(
             block_size=self.block_size,
             num_blocks=self.num_blocks,
@@ -106,11 +108,11 @@ class CacheView(View):
     # Block tables and the free queue
 
     def hold(self, blocks: Iterable[int]) -> None:
-        """One more table names these blocks."""
+        """Count one more block table that names each of these blocks."""
         self.num_holders.update(blocks)
 
     def let_go(self, blocks: Iterable[int]) -> None:
-        """One table less names these blocks."""
+        """Count one block table less that names each of these blocks."""
         for block in blocks:
             if self.num_holders[block] > 1:
                 self.num_holders[block] -= 1
@@ -135,11 +137,11 @@ class CacheView(View):
         self._free(event.freed)
 
     def _free(self, blocks: tuple[int, ...]) -> None:
-        """Findable blocks queue at the tail, the others before the head: see `BlockPool.free`."""
+        """Put blocks into the free queue as `BlockPool.free` does: findable ones at the tail, others at the head."""
         self.free.prepend([block for block in blocks if block not in self.hashes])
         self.free.append(block for block in blocks if block in self.hashes)
 
-    # What can be found, hash chain
+    # Findable blocks of a hash chain
 
     def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
         for block, hash in zip(event.blocks, event.hashes, strict=bool(event.hashes)):
@@ -175,7 +177,7 @@ class CacheView(View):
         for part in (self.tables, self.num_holders, self.hashes, self.copies, self.nodes, self.locks):
             part.clear()
 
-    # What can be found, radix tree
+    # The radix tree
 
     def _path(self, node: int) -> list[NodeView]:
         """The node and its ancestors, bottom up, without the root."""
@@ -232,7 +234,7 @@ class CacheView(View):
 
 @dataclass(slots=True)
 class RequestView:
-    """One live request: its tokens so far, how many are computed, how often it was preempted, and what it hit."""
+    """One request, with fields as in `Request`; `tokens` are its prompt and output so far."""
 
     tokens: list[int]
     num_prompt_tokens: int
@@ -246,7 +248,8 @@ class RequestView:
 
 @dataclass
 class EngineView(CacheView):
-    """The state of a cache and of the scheduler over it. `ended` keeps requests that finished or were aborted."""
+    """The state of a cache and of its scheduler. `requests` are those that have not ended, `ended` those that finished
+    or were aborted."""
 
     step: int = 0
     requests: dict[str, RequestView] = field(default_factory=dict)
@@ -255,7 +258,7 @@ class EngineView(CacheView):
     ended: dict[str, RequestView] = field(default_factory=dict)
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """The state in the form of the scheduler's own `snapshot()`."""
+        """A copy of the scheduler's state, as `Scheduler.snapshot()` returns it."""
         return SchedulerSnapshot(
             step=self.step,
             waiting=tuple(self.waiting),
@@ -315,7 +318,8 @@ class EngineView(CacheView):
 
 
 class Follower:
-    """A consumer that follows a view which another object folds, with its methods `on_EventType(event, view)`."""
+    """A consumer of events that reads a view, which another object folds. A subclass has a method
+    `on_EventType(event, view)` for each event type that it needs."""
 
     _handlers: ClassVar[Handlers] = {}
 
@@ -324,14 +328,14 @@ class Follower:
         cls._handlers = handlers_of(cls)
 
     def on(self, event: ev.Event, view: EngineView) -> None:
-        """Take one event, which `view` has just taken. Changes nothing in the view."""
+        """Receive one event, which `view` has applied already. Never changes the view."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(self, event, view)
 
 
 class Fold:
-    """A sink: one view, and the followers that share it."""
+    """A sink that folds one view and passes each event on to the followers of this view."""
 
     def __init__(self, view: EngineView, *followers: Follower) -> None:
         self.view = view
