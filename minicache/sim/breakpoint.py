@@ -23,10 +23,10 @@ BLOCK_FIELDS = ("blocks", "freed")  # fields of events that hold block ids
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """Stops at an event that is as every given field says.
+    """Stops at an event that matches every given field.
 
-    `kind` is an event type's name, `block` a block's id, `hash` the beginning of a hash in hex. `hit_rate_below` stops
-    at the admission by which the hit rate ("tokens of all", so far) falls below it.
+    `kind` is the name of an event type, `block` a block's id, `hash` the beginning of a hash in hex. `hit_rate_below`
+    stops at an admission if the hit rate ("tokens of all", so far) falls below it there.
     """
 
     kind: str | None = None
@@ -37,28 +37,28 @@ class Breakpoint:
 
     @classmethod
     def parse(cls, text: str) -> "Breakpoint":
-        """Read one condition, or several with spaces between; raises `BadBreakpoint`."""
+        """Read one condition, or several that are separated by spaces; raises `BadBreakpoint`."""
         found: dict[str, object] = {}
         for word in _SIGN.sub(r"\1", text).split():
             written = _WRITTEN.fullmatch(word)
             if written is None:
                 near = _near(word)
-                raise BadBreakpoint(f"{word!r} is no condition: {f'did you mean kind={near}?' if near else HOW}")
+                raise BadBreakpoint(f"{word!r} is not a condition: {f'did you mean kind={near}?' if near else HOW}")
             name, sign, value = written.groups()
             if name not in EXAMPLES:
-                raise BadBreakpoint(f"there is no condition on {name!r}{suggestion(name, EXAMPLES) or f': {HOW}'}")
+                raise BadBreakpoint(f"{name!r} is not a field of a condition{suggestion(name, EXAMPLES) or f': {HOW}'}")
             field = "hit_rate_below" if name == "hit_rate" else name
             if sign not in EXAMPLES[name]:
                 raise BadBreakpoint(f"{word!r}: write {EXAMPLES[name]}")
             if field in found:
-                raise BadBreakpoint(f"{name} stands there twice, and both must hold: set two breakpoints")
+                raise BadBreakpoint(f"{name} is given twice, and one event cannot match both: set two breakpoints")
             found[field] = _value(name, value)
         if not found:
-            raise BadBreakpoint(f"an empty breakpoint: {HOW}")
+            raise BadBreakpoint(f"the breakpoint is empty: {HOW}")
         return cls(**found)  # type: ignore[arg-type]
 
     def describe(self) -> str:
-        """As `parse` reads it."""
+        """The conditions in the form that `parse` reads."""
         words = [
             f"{name}={value}"
             for name in ("kind", "request", "block", "hash")
@@ -69,7 +69,7 @@ class Breakpoint:
         return " ".join(words)
 
     def matches(self, event: Event, rate: tuple[float, float] | None = None) -> bool:
-        """Whether to stop at `event`; `rate` is the hit rate before and after it, where it is an admission."""
+        """Whether to stop at `event`; `rate` is the hit rate before and after it, if it is an admission."""
         if self.kind is not None and type(event).__name__ != self.kind:
             return False
         if self.request is not None and getattr(event, "request", None) != self.request:
@@ -83,14 +83,14 @@ class Breakpoint:
 
 
 _ALLOWED = {
-    "block": "the number of a block",
+    "block": "a block's number",
     "hash": "the beginning of a hash in hex",
     "hit_rate": "a share above 0, up to 1",
 }
 
 
 def _near(word: str) -> str | None:
-    """The type of event that a person may have meant: one with the word in its name, else one that is spelt alike."""
+    """The event type that a person may have meant: one with the word in its name, else one with a similar spelling."""
     within = [kind for kind in sorted(TYPES) if word.lower() in kind.lower()]
     return next(iter(within), None) or nearest(word, TYPES)
 
@@ -111,6 +111,6 @@ def _value(name: str, text: str) -> object:
         raise BadBreakpoint(f"{text!r} is not {_ALLOWED[name]}: write {EXAMPLES[name]}") from None
     if name == "kind" and text not in TYPES:
         near = _near(text)
-        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(sorted(TYPES))}"
-        raise BadBreakpoint(f"there is no kind of event {text!r}: {hint}")
+        hint = f"did you mean {near!r}?" if near else f"the types are {', '.join(sorted(TYPES))}"
+        raise BadBreakpoint(f"{text!r} is not an event type: {hint}")
     return text

@@ -1,4 +1,4 @@
-"""The garbage collector, held off where it would only cost time."""
+"""Pausing the garbage collector where it would only cost time."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Hold the garbage collector off: it would walk all events, which takes longer than what is done here."""
+    """Pause the garbage collector: it would walk all events, which takes longer than the work inside."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -2,8 +2,8 @@
 
     seconds = overhead + FLOPs / rate + bytes / bandwidth
 
-Every figure that comes out of it is **modelled**, and says so where it is printed. It is good for what depends on token
-counts (what a hit saves, where prefill meets decoding), not for milliseconds: kernels and overlap are not in it.
+Every figure that it gives is **modelled**, and is labelled so where it is printed. Use it for what depends on token
+counts (the saving of a hit, a prefill among decodes), not for milliseconds: it ignores kernels and overlap.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
     """A dense transformer in figures. `num_linear` counts the weights of the layers (embedding and head left out),
-    `num_head` those of the output head; `bytes_per_weight` holds for KV as well. `source` says where they are from."""
+    `num_head` those of the output head; `bytes_per_weight` holds for KV as well. `source` says where they come from."""
 
     name: str
     num_linear: float
@@ -44,8 +44,8 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """`rate` in FLOP/s and `bandwidth` in bytes/s are the peak times `efficiency` (an assumption, as is `overhead`, the
-    seconds of a step in which nothing is computed)."""
+    """`rate` in FLOP/s and `bandwidth` in bytes/s are the peaks times `efficiency`. That is an assumption, and so is
+    `overhead`: the seconds that a step takes before it computes anything."""
 
     name: str
     peak_rate: float
@@ -100,7 +100,7 @@ DEVICES = {
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What one step is modelled to do and to take."""
+    """The modelled work and time of one step."""
 
     flops: float
     bytes: float
@@ -116,7 +116,7 @@ class CostModel:
 
     @classmethod
     def named(cls, model: str, device: str) -> "CostModel":
-        """Raises `InvalidArgument` naming what there is."""
+        """The cost model of a model and a device by their names. Raises `InvalidArgument`, which lists the names."""
         return cls(_named("model", MODELS, model), _named("device", DEVICES, device))
 
     def step(self, plan: StepPlan) -> StepCost:
@@ -136,7 +136,7 @@ class CostModel:
         return StepCost(flops, moved, seconds)
 
     def describe(self) -> str:
-        """The model in one sentence, for whatever prints a figure of it."""
+        """The model in one sentence, to print beside its figures."""
         device = self.device
         return (
             f"Times are modelled, not measured: {self.model.name} on {device.name}, "

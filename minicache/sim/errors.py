@@ -4,19 +4,19 @@ from minicache.core.errors import MinicacheError
 
 
 class BadScenario(MinicacheError):
-    """A scenario file is not what it should be; the message names file, line and key. Nothing has run."""
+    """A scenario file has an error; the message names file, line and key. Nothing has run."""
 
 
 class UnknownScenario(MinicacheError):
-    """No scenario of that name, and no file; the message suggests the nearest name."""
+    """There is no scenario and no file of that name; the message suggests the nearest name."""
 
 
 class UnknownThing(MinicacheError):
-    """The run has no such request, block or event; the message says what it has."""
+    """The run has no such request, block or event; the message says which it has."""
 
 
 class BadBreakpoint(MinicacheError):
-    """A breakpoint that can never be reached or cannot be read; the message says how it is written."""
+    """A breakpoint cannot be read or can never be reached; the message says how to write it."""
 
 
 class BadChange(MinicacheError):
@@ -24,4 +24,4 @@ class BadChange(MinicacheError):
 
 
 class Stuck(MinicacheError):
-    """Requests wait and nothing is computed any more: no step will ever change that."""
+    """Requests wait, nothing is computed, and no further step can change that."""

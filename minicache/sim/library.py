@@ -1,4 +1,4 @@
-"""The scenarios that come with minicache, and how a name or a file becomes one."""
+"""The scenarios that come with minicache; how a name or a file becomes a scenario."""
 
 import tomllib
 from collections.abc import Iterable
@@ -31,15 +31,15 @@ def scenario_names() -> list[str]:
 
 
 def find_scenario(name: str, settings: Iterable[str] = ()) -> Scenario:
-    """The scenario of that name, or in that file (anything with a slash or the suffix .toml).
+    """The scenario of that name, or the one in that file (a name with a slash or the suffix .toml).
 
-    `settings` are texts `key=value` that go over what the file says. Raises `UnknownScenario` or `BadScenario`.
+    `settings` are texts `key=value` that replace values of the file. Raises `UnknownScenario` or `BadScenario`.
     """
     changes = dict(map(_setting, settings))
     if name.endswith(".toml") or "/" in name:
         return read_scenario(_read(FilePath(name)), FilePath(name).stem, name, changes)
     if name not in scenario_names():
-        hint = suggestion(name, scenario_names()) or ": `minicache sim list` names them"
+        hint = suggestion(name, scenario_names()) or ": `minicache sim list` lists them"
         raise UnknownScenario(f"there is no scenario {name!r}{hint} (or give a file NAME.toml)")
     text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
     return read_scenario(text, name, f"{name}.toml", changes)
@@ -49,30 +49,30 @@ def _read(path: FilePath) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UnknownScenario(f"there is no file {path}: `minicache sim list` names the scenarios") from None
+        raise UnknownScenario(f"there is no file {path}: `minicache sim list` lists the scenarios") from None
     except UnicodeDecodeError as error:
-        raise BadScenario(f"{path}: not text in UTF-8 (byte {error.start})") from None
+        raise BadScenario(f"{path} is not text in UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise UnknownScenario(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _setting(text: str) -> tuple[Path, object]:
-    """`cache.block_size=8`, or `block_size=8` where only one key ends so."""
+    """`cache.block_size=8`, or `block_size=8` if only one key has that ending."""
     key, sign, value = text.partition("=")
     key = key.strip()
     if not sign:
-        raise BadScenario(f"--set {text}: write key=value, as --set cache.num_blocks=64")
+        raise BadScenario(f"--set {text}: write key=value, for example --set cache.num_blocks=64")
     named = [full for full in SETTABLE if full == key or full.split(".")[-1] == key]
     exact = [full for full in named if full == key or full.count(".") < 2]
     if not exact:
         hint = suggestion(key, [*SETTABLE, *(full.split(".")[-1] for full in SETTABLE)])
-        raise BadScenario(f"--set {text}: there is no key {key!r}{hint or ': there are ' + ', '.join(SETTABLE)}")
+        raise BadScenario(f"--set {text}: there is no key {key!r}{hint or ': the keys are ' + ', '.join(SETTABLE)}")
     return SETTABLE[exact[0]], read_value(value.strip())
 
 
 def read_value(text: str) -> Any:
-    """A TOML value; what is none is a text, so that quotes can be left out."""
+    """The TOML value in `text`; if it is not TOML, `text` itself, so that quotes can be left out."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:  # no TOML, or a number of thousands of digits
+    except ValueError:  # not TOML, or a number of thousands of digits
         return text

@@ -8,7 +8,7 @@ from minicache.sim.tokens import segment_tokens, text_tokens
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, one token a byte: `{ text = "You are a support bot." }`."""
+    """Text, one token per byte: `{ text = "You are a support bot." }`."""
 
     text: str
 
@@ -22,7 +22,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`count` tokens of which only the name matters: `{ segment = "tools", tokens = 640 }`."""
+    """`count` tokens that stand for a text of that name: `{ segment = "tools", tokens = 640 }`."""
 
     name: str
     count: int
@@ -30,7 +30,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class OutputOf:
-    """What an earlier request answered, without its first `drop` tokens: `{ output_of = "turn1", drop = 20 }`."""
+    """The answer of an earlier request, without its first `drop` tokens: `{ output_of = "turn1", drop = 20 }`."""
 
     request: str
     drop: int = 0
@@ -50,7 +50,7 @@ class Run:
 
 
 def part_length(part: Part, max_tokens: Mapping[str, int]) -> int:
-    """Tokens of a part; `max_tokens` maps requests to the length of their answers."""
+    """How many tokens a part has; `max_tokens` maps request ids to the lengths of their answers."""
     match part:
         case Text():
             return len(part.text.encode())
@@ -63,7 +63,7 @@ def part_length(part: Part, max_tokens: Mapping[str, int]) -> int:
 
 
 def part_tokens(part: Part, seed: int, outputs: Outputs) -> list[int]:
-    """The tokens of a part; `outputs` holds the answers given so far."""
+    """The tokens of a part; `outputs` maps request ids to the answers so far."""
     match part:
         case Text():
             return text_tokens(part.text)
@@ -88,7 +88,7 @@ def part_label(part: Part) -> str:
 
 
 def build(parts: Sequence[Part], seed: int, outputs: Outputs) -> tuple[list[int], list[Run]]:
-    """The tokens of a prompt, and which of them came from where."""
+    """The tokens of a prompt, and the part that each run of them came from."""
     tokens: list[int] = []
     runs = []
     for part in parts:

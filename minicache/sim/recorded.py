@@ -12,8 +12,8 @@ from minicache.sim.timeline import Timeline
 def read_recorded(path: Path, whole: bool = True) -> Timeline:
     """The run in a log. Raises `BadLog` naming file and line, also for a log of another schema version.
 
-    Whatever wrote a log may have stopped in the middle of a line. Without `whole`, such a log is read up to there, and
-    `Timeline.cut` says so.
+    The program that wrote a log may have stopped in the middle of a line. If not `whole`, such a log is read up to that
+    line, and `Timeline.cut` is true.
     """
     cut: list[str] = []
     try:
@@ -24,13 +24,13 @@ def read_recorded(path: Path, whole: bool = True) -> Timeline:
     except FileNotFoundError:
         raise BadLog(f"there is no file {path}") from None
     except UnicodeDecodeError as error:
-        raise BadLog(f"{path}: not text in UTF-8 (byte {error.start})") from None
+        raise BadLog(f"{path} is not text in UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise BadLog(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _whole_lines(lines: Iterable[str], cut: list[str]) -> Iterator[str]:
-    """All lines but a last one that was cut off, which goes into `cut`. A writer ends each line; a person may not."""
+    """All lines but an incomplete last one, which goes into `cut`. A last line of whole JSON needs no line end."""
     for line in lines:
         if line.endswith("\n") or _is_json(line):
             yield line
@@ -47,7 +47,7 @@ def _is_json(line: str) -> bool:
 
 
 def write_recorded(timeline: Timeline, path: Path) -> None:
-    """Write the log of a run. The file is there when it is complete, and not before. Raises `BadLog`."""
+    """Write the log of a run. The file appears when it is complete. Raises `BadLog`."""
     try:
         with atomic_write(path) as out:
             writer = LogWriter(out, json.loads(json.dumps(timeline.settings)))

@@ -1,4 +1,4 @@
-"""A scenario: who asks what when, over which cache; and what must come of it.
+"""A scenario: the requests and their times, the settings of the cache, and the expected figures.
 
 It is data. `scenario_file.py` reads it from TOML, `simulator.py` runs it, `fork.py` changes it.
 """
@@ -15,7 +15,13 @@ from minicache.sim.tokens import segment_tokens
 Kind = Literal["hash", "radix"]
 CACHE_NAMES: dict[Kind, str] = {"hash": "hash chain", "radix": "radix tree"}
 KINDS: tuple[Kind, ...] = get_args(Kind)
-GROUPS = ("Why a prefix?", "Sharing", "Pressure", "Order", "Beyond")  # what scenarios teach, as choosers group them
+GROUPS = (
+    "Why a prefix?",
+    "Sharing",
+    "Pressure",
+    "Order",
+    "Beyond",
+)  # what a scenario teaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,11 @@ class CacheSettings:
 
     @property
     def capacity(self) -> int:
-        """Tokens that fit."""
+        """How many tokens fit."""
         return (self.num_blocks - 1) * self.block_size
 
     def as_kind(self, kind: Kind) -> "CacheSettings":
-        """The same memory under the other cache, which has the block size of its own engine: 16, or 1."""
+        """The same memory for a cache of that kind, with the block size of its engine: 16 or 1."""
         if kind == self.kind:
             return self
         block_size = 16 if kind == "hash" else 1
@@ -49,7 +55,7 @@ class RequestSpec:
     """One request before it arrives.
 
     It arrives at the first step boundary at or after `at` seconds (counted from the end of `after`, if that names a
-    request), or at the beginning of scheduler step `step`. `line` is where the file has it.
+    request), or at the beginning of scheduler step `step`. `line` is its line in the file.
     """
 
     id: str
@@ -68,8 +74,7 @@ class RequestSpec:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """Figures that a run must have; request ids may be patterns (`"user*"`). Names not listed here are totals of the
-    summary."""
+    """Figures that a run must have. Request ids may be patterns (`"user*"`); `totals` are those of the whole run."""
 
     per_request: dict[str, dict[str, Any]] = field(default_factory=dict)  # figure -> pattern -> value
     totals: dict[str, Any] = field(default_factory=dict)
@@ -78,7 +83,7 @@ class Expect:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`caches` and `schedulers` hold the settings of each kind of cache; `kinds` are those it is made for."""
+    """`caches` and `schedulers` hold the settings of each kind of cache; it is made for the `kinds`."""
 
     name: str
     title: str
@@ -116,7 +121,7 @@ class Scenario:
         return -(-(self.prompt_length(spec) + spec.max_tokens - 1) // block_size)
 
     def with_request(self, spec: RequestSpec) -> "Scenario":
-        """This scenario with one more request, or with another one of that id."""
+        """This scenario with one more request, or with `spec` instead of the request of that id."""
         others = tuple(spec if other.id == spec.id else other for other in self.requests)
         return replace(self, requests=others if spec.id in self.max_tokens else (*others, spec))
 
@@ -135,12 +140,12 @@ class Scenario:
                 )
 
     def require_order(self) -> None:
-        """Raises `BadScenario` for ids that are not unique, and for a request that waits for itself, for nobody, or
-        quotes an answer that does not exist yet."""
+        """Raises `BadScenario` for an id that two requests have, for a request that waits for itself or for a request
+        that is not before it, and for one that quotes an answer that may not exist yet."""
         specs: dict[str, RequestSpec] = {}
         for spec in self.requests:
             if spec.id in specs:
-                raise BadScenario(f"{self.where(spec)}: id: {spec.id!r} is the id of another request too")
+                raise BadScenario(f"{self.where(spec)}: id: another request has the id {spec.id!r} too")
             if spec.after is not None and spec.after not in specs:
                 raise BadScenario(f"{self.where(spec)}: after: {spec.id!r} needs a request {spec.after!r} before it")
             specs[spec.id] = spec
@@ -148,8 +153,8 @@ class Scenario:
             for part in spec.prompt:
                 if isinstance(part, OutputOf) and part.request not in earlier:
                     raise BadScenario(
-                        f"{self.where(spec)}: output_of: {spec.id!r} quotes {part.request!r}, which is not sure to "
-                        f"have answered by then: let it arrive after = {part.request!r}"
+                        f"{self.where(spec)}: output_of: {spec.id!r} quotes {part.request!r}, which may not have "
+                        f"answered by then: add after = {part.request!r}"
                     )
 
     def _ancestors(self, spec: RequestSpec, specs: dict[str, RequestSpec]) -> set[str]:

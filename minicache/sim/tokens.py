@@ -4,8 +4,8 @@
     256 ... 65791        a position of a named segment
     65792 ... 131327     a sampled token
 
-So a token tells where it comes from, text can be counted by hand, and everything is the same on every machine: the
-values come from SHAKE-128, not from `random`.
+So a token's number says where it comes from, text can be counted by hand, and every machine gets the same values: they
+come from SHAKE-128, not from `random`.
 """
 
 import hashlib
@@ -30,13 +30,13 @@ def text_tokens(text: str) -> list[int]:
 
 
 def segment_tokens(seed: int, name: str, count: int) -> list[int]:
-    """`count` tokens that stand for a text of that name: the same name gives the same tokens, and a longer segment of
-    a name begins with the shorter one."""
+    """`count` tokens that stand for a text of that name. The same name gives the same tokens, and a longer segment
+    begins with the tokens of a shorter one."""
     return [FIRST_SEGMENT_TOKEN + value for value in _values(f"segment {seed} {name}".encode(), count)]
 
 
 def _values(key: bytes, count: int) -> "array[int]":
-    """`count` numbers below 2**16 that depend on `key` alone."""
+    """`count` numbers below 2**16 that depend only on `key`."""
     values = array("H", hashlib.shake_128(key).digest(2 * count))
     if sys.byteorder == "big":
         values.byteswap()
@@ -44,9 +44,9 @@ def _values(key: bytes, count: int) -> "array[int]":
 
 
 class Sampler:
-    """A model that says something definite: as with a greedy one, equal prompts get equal answers.
+    """A model with fixed answers: as in greedy decoding, equal prompts get equal answers.
 
-    Another adapter is another model, so it answers differently; a salt changes nothing.
+    Another adapter is another model and answers differently; a salt changes nothing.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -63,19 +63,19 @@ class Sampler:
 
 
 class RecordedSampler:
-    """Says what was said in a recorded run: request id -> its output."""
+    """Gives the answers of a recorded run: request id -> its output."""
 
     def __init__(self, outputs: Mapping[str, Sequence[int]]) -> None:
         self.outputs = outputs
 
     def __call__(self, request: Request) -> int:
-        """The next token of `request`; where the record ends, token 0."""
+        """The next token of `request`; token 0 after the end of the recorded output."""
         output = self.outputs.get(request.id, ())
         return output[request.num_output_tokens] if request.num_output_tokens < len(output) else 0
 
 
 def show_token(token: int) -> str:
-    """A token as people read it: `"a"` for a byte of text, `#300` for one of a segment, `generated #7`."""
+    """A token for people to read: `"a"` for a byte of text, `#300` for one of a segment, `generated #7`."""
     if token < FIRST_SEGMENT_TOKEN:
         return f'"{chr(token)}"' if 32 <= token < 127 and token != ord('"') else f"byte {token:#04x}"
     if token < FIRST_SAMPLED_TOKEN:
@@ -86,7 +86,8 @@ def show_token(token: int) -> str:
 
 
 def show_tokens(tokens: Sequence[int], limit: int = 40) -> str:
-    """A run of tokens in short: the text it begins with, in at most `limit` characters; else its first and last."""
+    """A short form of a run of tokens: the text at its beginning, at most `limit` characters; else its first and last
+    token."""
     text = bytes(takewhile(lambda token: int(token) < FIRST_SEGMENT_TOKEN, tokens))
     if text:
         shown = "".join(char if char.isprintable() else "·" for char in text.decode("utf-8", "replace"))
@@ -98,13 +99,13 @@ def show_tokens(tokens: Sequence[int], limit: int = 40) -> str:
 
 
 class TokenWords:
-    """How sentences say the tokens of a run. These say the simulator's: those of a text tell what they are by
-    themselves, those of named `segments` (name -> tokens, asked for when they are needed) by their place in these."""
+    """How sentences name the tokens of a run; this class names the simulator's. Tokens of text stand for themselves;
+    tokens of named `segments` (name -> tokens, called when they are needed) are named by their place in them."""
 
     simulated = True
     unit = (
-        "A token is one byte of text here, or one of the numbered tokens of a part that has only a name; its KV is "
-        "what the model computes of it and reads again for every later token."
+        "A token is one byte of text here, or one of the numbered tokens of a part that has only a name. Its KV is "
+        "what the model computes for it and reads again for every later token."
     )
 
     def __init__(self, segments: Callable[[], Mapping[str, Sequence[int]]] = dict) -> None:
@@ -116,7 +117,7 @@ class TokenWords:
 
     @cached_property
     def _places(self) -> dict[int, list[tuple[str, int]]]:
-        """Token -> where it stands in the segments."""
+        """Token -> its places in the segments."""
         places: dict[int, list[tuple[str, int]]] = {}
         for name, tokens in self._segments.items():
             for number, token in enumerate(tokens):
@@ -124,20 +125,20 @@ class TokenWords:
         return places
 
     def prepare(self) -> None:
-        """Look at the segments now, which the first sentence about a token would wait for."""
+        """Read the segments now, so that the first sentence about a token need not wait for it."""
         self._places  # noqa: B018
 
-    def one(self, token: int, behind: Sequence[int] = ()) -> str:
-        """A token as people read it: `"a"`, `token 3 of "rules"`. Of several places of segments at which it may stand,
-        the tokens `behind` it tell which it is."""
-        stretches = sorted(self._stretches([token, *behind]), key=_length, reverse=True)
+    def one(self, token: int, after: Sequence[int] = ()) -> str:
+        """A token for people to read: `"a"`, `token 3 of "rules"`. If it stands at several places of the segments, the
+        tokens `after` it decide between them."""
+        stretches = sorted(self._stretches([token, *after]), key=_length, reverse=True)
         if not stretches or (len(stretches) > 1 and _length(stretches[0]) == _length(stretches[1])):
             return show_token(token)
         name, first, _ = stretches[0]
         return f'token {first:,} of "{name}"'
 
     def run(self, tokens: Sequence[int], limit: int = 40) -> str:
-        """What a run of tokens begins with, in at most `limit` characters and the name of a segment."""
+        """The beginning of a run of tokens, in at most `limit` characters and the name of a segment."""
         if len(tokens) and tokens[0] in self._places:
             name, first, last = stretch = max(self._stretches(tokens), key=_length)
             which = f"token {first:,}" if first == last else f"tokens {first:,} to {last:,}"
@@ -145,7 +146,7 @@ class TokenWords:
         return show_tokens(tokens, limit)
 
     def _stretches(self, tokens: Sequence[int]) -> Iterator[tuple[str, int, int]]:
-        """The segments that a run begins with: their names, and from which token to which they go along with it."""
+        """The segments that a run begins with: their names, and the first and last of their tokens that it has."""
         for name, first in self._places.get(tokens[0], ()):
             segment = self._segments[name]
             length = min(len(tokens), len(segment) - first)
@@ -153,7 +154,7 @@ class TokenWords:
 
 
 class EngineTokenWords(TokenWords):
-    """Those of an engine: their text where `decode` gives it, else their numbers."""
+    """Names the tokens of an engine: by their text if `decode` gives it, else by their numbers."""
 
     simulated = False
     unit = ""
@@ -162,7 +163,7 @@ class EngineTokenWords(TokenWords):
         super().__init__()
         self.decode = decode
 
-    def one(self, token: int, behind: Sequence[int] = ()) -> str:
+    def one(self, token: int, after: Sequence[int] = ()) -> str:
         text = self.decode([token]) if self.decode else ""
         whole = text and "\N{REPLACEMENT CHARACTER}" not in text  # a token may be a part of a character
         return f'"{printable(text)}"' if whole else f"#{token}"

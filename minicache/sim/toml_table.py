@@ -1,4 +1,4 @@
-"""TOML with an address: which line a key stands on, and tables that complain about themselves.
+"""TOML with line numbers: the line of each key, and tables that report their own errors.
 
 `tomllib` gives values without lines, so the lines are found by reading the text a second time, header by header and key
 by key. Keys inside an inline table have the line of the key that holds it.
@@ -26,7 +26,7 @@ def line_numbers(text: str) -> dict[Path, int]:
     found: dict[Path, int] = {}
     arrays: dict[Path, int] = {}
     table: Path = ()
-    quoted = ""  # the quotes of a text that runs over several lines, while inside it
+    quoted = ""  # the quotes that end the text of several lines in which this line is
     for number, line in enumerate(text.splitlines(), start=1):
         if not quoted:
             if header := _HEADER.match(line):
@@ -48,7 +48,7 @@ def _names(dotted: str) -> list[str]:
 
 
 def dotted(path: Path) -> str:
-    """`request[2].prompt[0].text`, counted from 0 as in programs."""
+    """`request[2].prompt[0].text`, counted from 0."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -57,7 +57,7 @@ def dotted(path: Path) -> str:
 
 @dataclass
 class Document:
-    """A parsed file: `source` names it, `overridden` are the paths that `--set` gave."""
+    """A parsed file: `source` is its name, `overridden` are the paths that `--set` gave."""
 
     source: str
     data: dict[str, Any]
@@ -66,7 +66,7 @@ class Document:
 
     @classmethod
     def parse(cls, text: str, source: str) -> "Document":
-        """Raises `BadScenario` naming line and key."""
+        """Parse a file. Raises `BadScenario`, which names the line and the key."""
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -80,11 +80,11 @@ class Document:
                 f"{source}, line {number}{named}: not TOML: {_POSITION.sub('', message).strip()}"
             ) from None
         except ValueError:
-            raise BadScenario(f"{source}: a number in it has too many digits") from None
+            raise BadScenario(f"{source}: a number has too many digits") from None
         return cls(source, data, line_numbers(text))
 
     def override(self, path: Path, value: object) -> None:
-        """Put `value` at `path`, as `--set` does; raises `BadScenario` where there is a value instead of a table."""
+        """Put `value` at `path`, as `--set` does; raises `BadScenario` if a table on the path is a value."""
         table: Any = self.data
         for name in path[:-1]:
             table = table.setdefault(name, {})
@@ -112,7 +112,7 @@ class Document:
 
 
 class Table:
-    """One table. Each key is asked for once; `done()` complains about the keys that nobody asked for."""
+    """One table. Its reader asks for each key that has a meaning; `done()` rejects the others."""
 
     def __init__(self, document: Document, path: Path, data: Mapping[str, Any]) -> None:
         self.document, self.path, self.data = document, path, data
@@ -133,7 +133,7 @@ class Table:
         self.document.fail((*self.path, key) if key else self.path, message)
 
     def get(self, key: str, kind: type | tuple[type, ...], named: str, default: Any = None) -> Any:
-        """The value of `key`, checked; `named` says what it must be. Without a default the key is required."""
+        """The value of `key`, checked; `named` describes the type. Without a default the key is required."""
         self._asked.add(key)
         if key not in self.data:
             if default is None:
@@ -187,15 +187,12 @@ class Table:
         return [Table(self.document, (*self.path, key, index), item) for index, item in enumerate(items)]
 
     def allow(self, keys: Iterable[str]) -> None:
-        """These keys mean something here, whether they are asked for or not."""
+        """Accept these keys, whether they are asked for or not."""
         self._asked.update(keys)
 
     def done(self) -> None:
-        """Raises `BadScenario` for a key that means nothing here, with the nearest that does."""
+        """Raises `BadScenario` for a key that has no meaning here, with the nearest key that has one."""
         for key in self.data:
             if key not in self._asked:
-                self.fail(key, f"there is no such key{suggestion(key, self._asked) or ': ' + _listed(self._asked)}")
-
-
-def _listed(options: Iterable[str]) -> str:
-    return "there are " + ", ".join(sorted(options))
+                hint = suggestion(key, self._asked) or f": the keys are {', '.join(sorted(self._asked))}"
+                self.fail(key, f"this key has no meaning here{hint}")

@@ -97,7 +97,7 @@ def test_a_profile_that_is_given_holds_for_both_caches():
         (
             '{ text = "hé" }',
             '{ text = "a", drop = 1 }',
-            r"line 10: request\[0\]\.prompt\[0\]\.drop: there is no such key",
+            r"line 10: request\[0\]\.prompt\[0\]\.drop: this key has no meaning here",
         ),
         ('{ text = "hé" }', '{ text = "a", segment = "b" }', r"has text and segment: a part is one of them"),
         ("[7, 8]", "[7, true]", r"request\[0\]\.prompt\[1\]\.tokens: must be non-negative"),

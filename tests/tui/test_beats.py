@@ -51,7 +51,7 @@ def test_two_equal_prompts_read_as_a_story():
 
 def test_the_tree_is_split_and_pruned_in_stops_of_their_own():
     sentences = told("radix-split-and-prune", "radix")
-    for beginning in ("Node 1 is cut", "Nodes 1, 3 with 21 blocks leave the tree", "first unlocks its path"):
+    for beginning in ("Node 1 is split", "Nodes 1, 3 with 21 blocks leave the tree", "first unlocks its path"):
         assert sum(sentence.startswith(beginning) for sentence in sentences) == 1
 
 

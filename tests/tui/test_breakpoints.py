@@ -26,8 +26,8 @@ def test_breakpoints() -> None:
         kinds = {type(event).__name__ for event in player.timeline.events}
         assert all(kind in " ".join(shell.lines).replace("\n", " ") for kind in kinds), "it says what there is"
         for line, words in (
-            ("everything", "'everything' is no condition"),
-            ("colour=red", "there is no condition on 'colour'"),
+            ("everything", "'everything' is not a condition"),
+            ("colour=red", "'colour' is not a field of a condition"),
             ("kind=BlockEvicted", "did you mean 'BlocksEvicted'?"),
             ("request=secnd", "this run has no request 'secnd': did you mean 'second'?"),
             ("request=nobody", "it has first"),

@@ -105,7 +105,7 @@ WRONG = {
         f"node {ENDLESS}": "there is nothing here",
     },
     "add_breakpoint": {
-        "": "an empty breakpoint",
+        "": "the breakpoint is empty",
         f"block={ENDLESS}": "is not the number of a block",
         f"hit_rate<{ENDLESS}": "is not a share",
     },
