@@ -109,7 +109,7 @@ def test_a_profile_that_is_given_holds_for_both_caches():
         ("every = 0.5", "every = -1", r"line 19: request\[1\]\.every: must be a number of at least 0"),
         ("every = 0.5", "step = 3", r"line 19: request\[1\]\.step: says when it arrives, and so do at and after"),
         ('after = "a"', 'after = "c"', r"line 16: after: 'b1' needs a request 'c' before it"),
-        ('after = "a"\n', "", r"line 16: output_of: 'b1' quotes 'a', which is not sure"),
+        ('after = "a"\n', "", r"line 16: output_of: 'b1' quotes 'a', which may not have answered"),
         ('path = "/x"', 'pth = "/x"', r"line 23: request\[1\]\.adapter: the key 'path' is missing"),
     ],
 )
