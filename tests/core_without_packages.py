@@ -34,7 +34,7 @@ def foreign_modules() -> list[str]:
 
 
 def run_workload(cache) -> int:
-    """Three requests of which two share a prefix, one after the other, then eviction; returns the tokens that hit."""
+    """Three requests, two with a shared prefix, one after the other, then eviction. Returns the hit tokens."""
     from minicache.core.request import Request
 
     hits = 0
@@ -54,13 +54,13 @@ def run_workload(cache) -> int:
     cache.evict(2)
     cache.check()
     assert cache.num_free == cache.capacity, "every block came back"
-    assert cache.reset(), "nobody holds a block"
+    assert cache.reset(), "no request holds a block"
     cache.check()
     return hits
 
 
 def run_scheduler(cache, config, events) -> str:
-    """Three requests through the scheduler, told to a view and a history; returns why the last one found no more."""
+    """Three requests through the scheduler, with a view and a history. Returns why no more of the last one matched."""
     from minicache.core import Request, Scheduler
     from minicache.core.explain import explain
     from minicache.core.history import History

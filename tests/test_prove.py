@@ -1,4 +1,4 @@
-"""`make prove` finds what is broken, and its files tell enough to see it again."""
+"""`make prove` finds broken laws, and its files are enough to repeat each case."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`minicache diff`: what it prints, its exit status, and how it fails."""
+"""`minicache diff`: its output, its exit status, and its errors."""
 
 import json
 import os
@@ -144,7 +144,7 @@ def image(**more):
         ),
         # The place in the body that was sent: its system prompt is no message.
         ({"system": SYS, "messages": [image()]}, GOOD, [], "in the body that was sent this is messages[0].content"),
-        (say(None, image()), GOOD, [], "name the template of a model that reads such parts"),
+        (say(None, image()), GOOD, [], "use the template of a model that reads such parts"),
         (say(None, {"role": "user", "content": [{"type": ["text"]}]}), GOOD, ["--renderer", "vllm"], "part of type"),
         (say(None, {"role": "user", "content": [{"type": "text", "text": 5}]}), GOOD, ["--renderer", "vllm"], "is int"),
         (say(None, {"role": "user", "content": [{"type": "text", "text": 5}]}), GOOD, [], "send one text"),

@@ -33,7 +33,7 @@ QUOTING = [
 
 
 def leaves(value, path=()):
-    """The paths of all that is in a value, the value itself included."""
+    """The paths of all values inside a value, and of the value itself."""
     yield path
     if isinstance(value, dict | list):
         for key in value if isinstance(value, dict) else range(len(value)):
@@ -75,7 +75,7 @@ def records(draw):
 
 
 def everything_printed(arguments, page):
-    """All that a run writes: both streams and the page. Raises whatever escapes, a traceback being no sentence."""
+    """Everything that a run writes: both streams and the page. Raises every error that would print a traceback."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as exit:
         cli.main(["diff", *map(str, arguments), "--redact", "--html", str(page)])

@@ -1,4 +1,4 @@
-"""The front door: what it prints, how fast it starts, and how it fails."""
+"""The command `minicache`: its output, how fast it starts, and its errors."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`minicache sim`: what it prints, and how it fails."""
+"""`minicache sim`: its output and its errors."""
 
 import json
 import re

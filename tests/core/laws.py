@@ -1,8 +1,8 @@
 """The laws of a prefix cache and of the scheduler over it.
 
-Most laws watch a world (`world.py`): they say what must hold at each moment of any history. The rest are experiments of
-their own. `LAWS` holds them all as functions of the subject, each with fixed histories, so that a mutant can be shown
-to break them; the property tests hold the same laws against histories that hypothesis looks for.
+Most laws watch a world (`world.py`) and must hold at each moment of any history. The others are experiments of their
+own. `LAWS` has all of them as functions of the subject, each with fixed histories, to show which laws a mutant breaks.
+The property tests check the same laws on histories that hypothesis searches for.
 """
 
 import io
@@ -28,24 +28,25 @@ SEEDS = range(8)
 
 
 class CheckFindsNothing(Watcher):
-    """`check()`, which recounts everything, finds nothing wrong after any call."""
+    """After every call `check()`, which counts everything again, finds no fault."""
 
     def after(self, call: str, result: Any, *args: Any) -> None:
         self.cache.check()
 
 
 class EveryBlockIsInOnePlace(Watcher):
-    """Each usable block is free, or cached and held by nobody, or held: exactly one of these. A block counts as many
-    references as block tables name it, a node as many locks as are at or below it. No table names a free block."""
+    """Each usable block is exactly one of these: free, cached without a request that holds it, or held. The reference
+    count of a block is the number of block tables that name it; the lock count of a node is the number of locks at or
+    below it. No block table names a free block."""
 
     def after(self, call: str, result: Any, *args: Any) -> None:
         state, pool = self.cache.snapshot(), self.cache.pool
         tables = Counter(block for table in state.tables.values() for block in table)
         cached = [block for node in state.nodes.values() for block in node.blocks]
-        assert len(set(state.free)) == len(state.free), "a block is free twice"
+        assert len(set(state.free)) == len(state.free), "the free queue names a block twice"
         assert len(set(cached)) == len(cached), "two nodes have the same block"
-        assert not set(state.free) & (set(cached) | set(tables)), "a block in use is free"
-        assert set(state.free) | set(cached) | set(tables) == set(range(1, state.num_blocks)), "a block is lost"
+        assert not set(state.free) & (set(cached) | set(tables)), "a block is in use and free"
+        assert set(state.free) | set(cached) | set(tables) == set(range(1, state.num_blocks)), "a block is nowhere"
         references = Counter(cached)
         for block, count in tables.items():
             references[block] = 1 if block in cached else count
@@ -59,14 +60,14 @@ class EveryBlockIsInOnePlace(Watcher):
 
 
 class ReadsItsOwnPrefix(Watcher):
-    """A request attends to the KV of its own namespace and tokens, at every position, in every step."""
+    """In every step and at every position a request reads KV computed from its own namespace and tokens."""
 
     def read(self, request: Request, values: list[int]) -> None:
         assert values == kv_of(request)[: len(values)], f"{request} attends to KV that is not its own"
 
 
 class WhatCanBeFoundWasComputed(Watcher):
-    """At rest, whatever a lookup could find holds the KV that its key promises: full blocks, computed, not reused."""
+    """When no step is in flight, every findable block is full, and holds the computed KV that its key promises."""
 
     def at_rest(self) -> None:
         size, kv = self.cache.block_size, self.world.kv
@@ -78,14 +79,15 @@ class WhatCanBeFoundWasComputed(Watcher):
                 for index, hash in enumerate(self.cache.hashes(request)):
                     promised[hash] = values[index * size : (index + 1) * size]
         for block, hash in state.hashes.items():
-            assert kv.block(block) == promised[hash], f"block {block} can be found and does not hold what it should"
+            assert kv.block(block) == promised[hash], f"block {block} is findable, but its KV is not that of its key"
         for block, (namespace, tokens) in prefixes_in(state).items():
             values = kv_of(Request("any", tokens, namespace=namespace))
-            assert kv.block(block) == values[-size:], f"block {block} can be found and does not hold what it should"
+            assert kv.block(block) == values[-size:], f"block {block} is findable, but its KV is not that of its key"
 
 
 class PlannedBlocksStayHeld(Watcher):
-    """From `schedule()` until the step ends nobody can be given a block that the plan names: the model writes there."""
+    """From `schedule()` to the end of the step no request is given a block that the plan names, because the model
+    writes to it."""
 
     def after_public(self) -> None:
         if self.world.plan is not None:
@@ -94,8 +96,8 @@ class PlannedBlocksStayHeld(Watcher):
 
 
 class LookupFindsWholeBlocksShortOfTheEnd(Watcher):
-    """A lookup finds at most all tokens but one, in whole blocks; it does not change what can be found or what is held;
-    and once found, tokens stay found until something is evicted, unpublished or reset."""
+    """A lookup finds whole blocks, and at most all tokens but one. It does not change which blocks are findable or
+    held. Tokens that were found once are found again until a block is evicted or unpublished, or the cache is reset."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -130,8 +132,8 @@ def findable(state: CacheSnapshot) -> tuple[Any, ...]:
 
 
 class FailedAllocationChangesNothing(Watcher):
-    """`allocate` succeeds if and only if its demand is free, and takes exactly that. If it fails, nothing has changed:
-    no block, no hash, no lock, no tick, no length."""
+    """`allocate` succeeds if and only if as many blocks are free as it demands, and takes exactly these. If it fails,
+    nothing has changed: no block, hash, lock, tick or length."""
 
     def before(self, call: str, *args: Any) -> None:
         if call == "allocate":
@@ -156,7 +158,7 @@ class FailedAllocationChangesNothing(Watcher):
 
 
 class ReleasingTwiceIsReleasingOnce(Watcher):
-    """A second `release` changes nothing, and neither does that of a request that never held a block."""
+    """A second `release` changes nothing, nor does a `release` of a request that never held a block."""
 
     def after(self, call: str, result: Any, *args: Any) -> None:
         if call == "release":
@@ -168,8 +170,8 @@ class ReleasingTwiceIsReleasingOnce(Watcher):
 
 
 class StaleMatchRaises(Watcher):
-    """A match from before any allocate, publish, release, evict or reset that changed something raises `StaleMatch`,
-    and nothing changes."""
+    """A match that is older than an allocate, publish, release, evict or reset that changed something raises
+    `StaleMatch`, and nothing changes."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -191,8 +193,8 @@ class StaleMatchRaises(Watcher):
 
 
 class ViewEqualsSnapshot(Watcher):
-    """A view that is folded from events alone equals the snapshot: of the cache after each of its calls, of the
-    scheduler after each of its own."""
+    """A view folded from events alone equals the snapshot of the cache after every call of the cache, and the snapshot
+    of the scheduler after every call of the scheduler."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -207,7 +209,7 @@ class ViewEqualsSnapshot(Watcher):
             self.lost = self.lost or error
 
     def after(self, call: str, result: Any, *args: Any) -> None:
-        assert self.lost is None, f"the events make no sense: {self.lost!r}"
+        assert self.lost is None, f"the view cannot apply the events: {self.lost!r}"
         assert self.view.snapshot() == self.cache.snapshot()
 
     def after_public(self) -> None:
@@ -218,7 +220,7 @@ class ViewEqualsSnapshot(Watcher):
 
 
 class LogTellsEverything(Watcher):
-    """A view that is folded from a log file, read back line by line, equals the snapshot of every moment."""
+    """A view folded from a log file, read line by line, equals the snapshot at every moment."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -253,8 +255,9 @@ class LogTellsEverything(Watcher):
 
 
 class AgreesWithTheNaiveModel(Watcher):
-    """The hash chain is a list of free blocks and a set of prefixes: block for block, copy for copy, in the same order
-    of eviction. The radix cache is a set of prefixes: what it finds, what fits, and that nothing in use goes."""
+    """The hash chain agrees with a list of free blocks and a set of prefixes: block for block, copy for copy, in the
+    same order of eviction. The radix cache agrees with a set of prefixes in the hits, in the allocations that fit, and
+    in evicting no prefix in use."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -264,7 +267,8 @@ class AgreesWithTheNaiveModel(Watcher):
         self.expected: Any = None
 
     def before(self, call: str, *args: Any) -> None:
-        """What the naive model answers; of what it changes only `reset` and eviction wait for the cache."""
+        """Compute the answer of the naive model. It changes its state here; only `reset` and eviction follow the
+        cache."""
         if call == "lookup":
             self.expected = self.naive.lookup(*args)
         elif call == "allocate":
@@ -301,8 +305,8 @@ class AgreesWithTheNaiveModel(Watcher):
 
 
 class EvictionFollowsTheStrategy(Watcher):
-    """The radix cache evicts whole unlocked leaves, the least in the order of its strategy first, its parent joining
-    when it becomes a leaf, and stops as soon as there is room."""
+    """The radix cache evicts whole unlocked leaves in the order of its strategy, with a parent as a candidate once it
+    is a leaf, and stops as soon as enough blocks are free."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -321,7 +325,7 @@ class EvictionFollowsTheStrategy(Watcher):
             self.expected = naive_eviction(state.nodes, locked, count, self.world.settings.strategy)
 
     def _missing(self, state: CacheSnapshot, request: Request, match: Match | None, num_tokens: int) -> int:
-        """The blocks that eviction must provide: none where the whole cannot fit anyway."""
+        """The number of blocks that eviction must free: 0 if the allocation cannot fit at all."""
         if self.cache.demand(request, match, num_tokens) > self.cache.num_free:
             return 0
         start, held = request.num_computed_tokens, len(request.block_table)
@@ -335,8 +339,8 @@ class EvictionFollowsTheStrategy(Watcher):
 
 
 class TheScheduleDoesNotChangeTheOutput(Watcher):
-    """Chunk sizes, order of admission, preemption, failed steps and hits change what is computed, never the answer;
-    and every request gets one."""
+    """Chunk sizes, the order of admission, preemptions, failed steps and hits never change an answer, and every request
+    gets an answer."""
 
     def at_end(self) -> None:
         scheduler = getattr(self.world, "scheduler", None)
@@ -353,8 +357,8 @@ class TheScheduleDoesNotChangeTheOutput(Watcher):
 
 
 class EverythingComesBack(Watcher):
-    """When every request has finished, nothing is held or locked, every block can be had, and the cache can be reset:
-    then nothing is cached."""
+    """When every request has finished, no block is held or locked, all blocks can be allocated, and `reset` succeeds
+    and leaves no block cached."""
 
     def at_end(self) -> None:
         state = self.cache.snapshot()
@@ -391,7 +395,7 @@ WATCHERS: list[type[Watcher]] = [
 
 
 def admit(cache: Any, request: Request, num_tokens: int | None = None) -> int:
-    """Look up, allocate, compute, publish: as a scheduler alone with one request. Returns the tokens that hit."""
+    """Look up, allocate, compute and publish, as a scheduler does with a single request. Returns the hit tokens."""
     match = cache.lookup(request)
     end = request.num_tokens if num_tokens is None else num_tokens
     assert cache.allocate(request, match, end - match.num_tokens), "the pool is large enough"
@@ -401,7 +405,7 @@ def admit(cache: Any, request: Request, num_tokens: int | None = None) -> int:
 
 
 def hash_chain_and_radix_find_the_same(subject: Subject, prompts: list[list[int]] | None = None) -> None:
-    """With blocks of one size, ample memory, and prompts that come one after the other, both caches find the same."""
+    """With equal block sizes, enough memory, and prompts one after the other, both caches hit the same tokens."""
     other = RADIX if subject.kind == "hash" else HASH
     for block_size in (1, 2, 4, 16):
         caches = [kind.cache(2000, block_size) for kind in (subject, other)]
@@ -429,7 +433,7 @@ def _random_prompts(block_size: int) -> list[list[int]]:
 
 
 def tricky_namespaces() -> list[Namespace]:
-    """Namespaces whose parts spell the same text when they are joined, or carry another part's text."""
+    """Namespaces whose parts give the same text when joined, or contain the text of another part."""
     adapters = [None, *(Adapter(name, path) for name, path in product(("a", "ab", "lora"), ("b", "bb", "ab")))]
     adapters += [Adapter("a", "b", digest) for digest in ("", "b", "tenant")] + [Adapter("a", "")]
     salts = (None, "a", "ab", "lora", "cache_salt", "('lora', 'a', 'b')")
@@ -438,8 +442,8 @@ def tricky_namespaces() -> list[Namespace]:
 
 
 def namespaces_never_share(subject: Subject, namespaces: list[Namespace] | None = None) -> None:
-    """Nobody finds what was published under another adapter, salt or extra, however their texts are split; and
-    everybody finds what was published under an equal one."""
+    """No request finds blocks of a different adapter, salt or extra, however the texts are split into these parts;
+    every request finds the blocks of an equal namespace."""
     spaces = tricky_namespaces() if namespaces is None else list(dict.fromkeys(namespaces))
     cache = subject.cache(4 * len(spaces) + 2, 2)
     for number, namespace in enumerate(spaces):
@@ -452,7 +456,7 @@ def namespaces_never_share(subject: Subject, namespaces: list[Namespace] | None 
         assert hits == 4, f"{namespace} does not find its own tokens"
 
 
-# What fixed histories must have contained for a law that held to mean anything.
+# Events that the fixed histories must contain, or a law that holds would mean nothing.
 HAPPENS = {
     ("cache", "hash"): {"hits", "evictions", "failed allocations", "unpublished", "duplicates"},
     ("cache", "radix"): {"hits", "evictions", "failed allocations", "splits", "duplicates"},
@@ -472,7 +476,7 @@ def fixed_histories(world: str, kind: str) -> list[History]:
 
 
 def nothing_missing(world: str, kind: str, seen: Counter[str]) -> None:
-    """The law held, and not because nothing happened."""
+    """The histories contained every event without which a law that holds would mean nothing."""
     missing = HAPPENS[world, kind] - {name for name, count in seen.items() if count}
     assert not missing, f"never happened in {world} histories of the {kind} cache: {', '.join(sorted(missing))}"
 

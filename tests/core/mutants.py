@@ -1,6 +1,6 @@
-"""Named wrong versions of the core: the mistakes that real engines have made, or that a reader might.
+"""Named wrong versions of the core: mistakes that real engines have made, or that a reader might make.
 
-Each is a subject (`world.py`) of which one method or part is replaced. `test_mutants.py` shows which laws break it.
+Each is a subject (`world.py`) with one method or part replaced. `test_mutants.py` shows which laws it breaks.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from tests.core.world import Subject
 
 
 class Mutant(NamedTuple):
-    """`mistake` says what is wrong, and `law` names the law that is there to notice it; others may, too."""
+    """`mistake` says what is wrong. `law` names the law that must fail for it; others may fail too."""
 
     mistake: str
     law: str
@@ -29,7 +29,7 @@ class Mutant(NamedTuple):
 
 
 def hashed_by(key: Callable[[bytes, Any, ExtraKeys], tuple[bytes, Any, ExtraKeys]]) -> Callable[..., HashChainCache]:
-    """A hash chain whose blocks are hashed after `key` has changed what goes into the hash."""
+    """A hash chain whose hashes are computed from parts that `key` has changed."""
 
     def block_hash(parent: bytes, tokens: Any, extra_keys: ExtraKeys) -> bytes:
         return sha256_cbor(*key(parent, tokens, extra_keys))
@@ -86,7 +86,7 @@ class EvictsFromTheTail(BlockPool):
 
 
 class ForgetsNoHash(BlockPool):
-    """A block that is handed out again stays findable under the hash of what it held before."""
+    """A block that is handed out again stays findable under its old hash."""
 
     def allocate(self, count: int) -> Any:
         kept = [(block, self.blocks[block].hash) for block in list(self.free_queue)[:count]]
@@ -121,7 +121,7 @@ class PublishesPartialBlocks(HashChainCache):
 
 
 class UnpinnedMatch(HashChainCache):
-    """Fresh blocks are taken first: they may be the very blocks that were matched."""
+    """Takes fresh blocks before it adopts the matched ones, so a matched block may be handed out as a fresh one."""
 
     def _adopt(self, holder: Holder, match: Match) -> None:
         self._late = holder, match
@@ -149,17 +149,17 @@ def hits_are_no_demand(cache: type[PagedCache]) -> type[PagedCache]:
 
 class EvictionNotTold(HashChainCache):
     def _emit_evicted(self, evicted: Iterable[tuple[int, bytes]], why: str) -> None:
-        """Keeps it to itself."""
+        """Emits no event."""
 
 
 class SplitNotTold(RadixCache):
     def _emit_split(self, split: Any, tick: int) -> None:
-        """Keeps it to itself."""
+        """Emits no event."""
 
 
 class UncomputedStaysFindable(HashChainCache):
     def _let_go(self, holder: Holder) -> None:
-        """As vLLM 0.33 does."""
+        """Leaves uncomputed blocks findable, as vLLM 0.33 does."""
         request = holder.request
         self._emit_release(request, self.pool.free(reversed(request.block_table)))
 
@@ -174,7 +174,7 @@ class FreesFirstBlockFirst(HashChainCache):
 
 
 class ReleasesAgain(HashChainCache):
-    """Gives the blocks of a request back as often as it is asked to."""
+    """Frees the blocks of a request at every call of `release`."""
 
     last: dict[str, list[int]]
 
@@ -190,11 +190,11 @@ class ReleasesAgain(HashChainCache):
 
 class MatchNeverStale(HashChainCache):
     def _require_fresh(self, match: Match, request: Request, holder: Holder | None) -> None:
-        """Believes whatever it is given."""
+        """Accepts every match."""
 
 
 class FailureLeavesHitsHeld(HashChainCache):
-    """Adopts before it counts, and forgets to give back."""
+    """Adopts the matched blocks before it counts, and does not give them back if the rest does not fit."""
 
     def allocate(self, request: Request, match: Match | None, num_tokens: int) -> bool:
         if match is not None and match.blocks and self.demand(request, match, num_tokens) > self.num_free:
@@ -220,7 +220,7 @@ class AnyAdapter(AnyNamespace):
 
 
 class JoinedNamespace(AnyNamespace):
-    """SGLang joins the adapter's id and `extra_key` into one text (#24638)."""
+    """Joins the adapter's id and `extra_key` into one text, as SGLang does (#24638)."""
 
     def _seen_as(self, namespace: Namespace) -> Namespace:
         adapter = namespace.adapter
@@ -243,7 +243,7 @@ class SplitForgetsLocks(RadixTree):
 
 
 class SplitInsideABlock(RadixTree):
-    """Compares tokens, not blocks, and rounds up."""
+    """Compares tokens instead of blocks, and rounds up."""
 
     def _walk(self, namespace: Namespace, tokens: Any, end: int, below: Node | None = None) -> Any:
         exact = radix_tree.common_prefix
@@ -273,7 +273,7 @@ def planted(tree: type[RadixTree]) -> Callable[..., RadixCache]:
 
 
 class TableNotRewritten(RadixCache):
-    """mini-sglang frees the duplicate and goes on using it (PR #142)."""
+    """Frees the duplicate and continues to use it, as mini-sglang did (PR #142)."""
 
     def _rewrite(self, request: Request, inserted: Any, start: int) -> None:
         table = list(request.block_table)
@@ -300,7 +300,7 @@ class PublishesPartialPages(RadixCache):
 
 
 class LocksAfterEviction(RadixCache):
-    """Makes room first and locks the match afterwards: what was matched may be gone by then."""
+    """Evicts first and locks the match afterwards, when the matched blocks may be evicted already."""
 
     def allocate(self, request: Request, match: Match | None, num_tokens: int) -> bool:
         if match is not None and self.demand(request, match, num_tokens) <= self.num_free:
@@ -322,7 +322,7 @@ class ReleaseKeepsLock(RadixCache):
 
 
 class AbortReleasesAtOnce(Scheduler):
-    """The model is still writing to the blocks, and the plan still names them."""
+    """Releases at once, although the model still writes to the blocks and the plan still names them."""
 
     def abort(self, request_id: str) -> None:
         request = self._live(request_id)
@@ -331,7 +331,7 @@ class AbortReleasesAtOnce(Scheduler):
 
 
 class UndoKeepsProgress(Scheduler):
-    """Believes the tokens of a failed step computed when it takes the step back."""
+    """Counts the tokens of a failed step as computed when it undoes the step."""
 
     def _preempt(self, request: Request, *args: Any, **figures: Any) -> None:
         if args[0] == "step_failed":
@@ -375,7 +375,7 @@ class FinishWithoutRelease(Scheduler):
 
 
 class DecodesTwice(Scheduler):
-    """Publishes a token more than has KV: the last sampled one."""
+    """Publishes one token more than has KV: the last sampled token."""
 
     def _finish(self, request: Request, reason: str) -> None:
         request.num_computed_tokens = request.num_tokens
@@ -415,7 +415,7 @@ MUTANTS: list[Mutant] = [
         _radix(hits_are_no_demand(RadixCache)),
     ),
     Mutant("uncomputed blocks left findable", "WhatCanBeFoundWasComputed", _hash(UncomputedStaysFindable)),
-    # More than the issue asks for.
+    # Further mutants.
     Mutant("extra left out of the key", "NamespacesNeverShare", _hash(hashed_by(without("extra")))),
     Mutant("extra keys untagged (vLLM before #44706)", "NamespacesNeverShare", _hash(hashed_by(untagged))),
     Mutant("extra keys joined into one text", "NamespacesNeverShare", _hash(hashed_by(joined))),

@@ -1,6 +1,6 @@
-"""Both caches as somebody would write them in an afternoon: no hashes, no tree, no queue, only prefixes and lists.
+"""Both caches in their simplest form: no hashes, no tree, no queue, only prefixes and lists.
 
-A *prefix* is a namespace and the tokens of some whole blocks: the whole key, nothing condensed. All searches are by
+A *prefix* is a namespace and the tokens of some whole blocks: the complete key, without a digest. All searches are by
 brute force.
 """
 
@@ -18,7 +18,7 @@ def prefix(request: Request, num_tokens: int) -> Prefix:
 
 
 def readable_tokens(request: Request, kind: str) -> int:
-    """How many tokens a lookup may find at most: one must be computed, and some requests want more computed."""
+    """The most tokens that a lookup may find: one must be computed, and some requests need more to be computed."""
     if request.skip_cache_read or (kind == "hash" and request.prompt_logprobs is not None):
         return 0
     limit = request.num_tokens - 1
@@ -26,7 +26,7 @@ def readable_tokens(request: Request, kind: str) -> int:
 
 
 class NaiveHashChain:
-    """Blocks that know their prefix, and a list of free blocks in the order in which they will be handed out."""
+    """Blocks with their prefixes, and a list of the free blocks in the order in which they will be handed out."""
 
     def __init__(self, num_blocks: int, block_size: int) -> None:
         self.block_size = block_size
@@ -85,10 +85,10 @@ class NaiveHashChain:
 
 
 class NaiveRadix:
-    """A set of prefixes that can be found, closed under taking whole blocks off the end.
+    """A set of findable prefixes; with each prefix it contains every shorter one in whole blocks.
 
-    Which of them are evicted depends on where nodes were split: `naive_eviction` says it. Here it is only required
-    that nobody used what went.
+    Which prefixes are evicted depends on where nodes were split: see `naive_eviction`. This class only requires that no
+    request used an evicted prefix.
     """
 
     def __init__(self, num_blocks: int, block_size: int) -> None:
@@ -96,11 +96,11 @@ class NaiveRadix:
         self.capacity = num_blocks - 1
         self.cached: set[Prefix] = set()
         self.num_held: dict[str, int] = {}
-        self.used: dict[str, set[Prefix]] = {}  # the published or adopted prefixes of those who hold blocks
+        self.used: dict[str, set[Prefix]] = {}  # the published or adopted prefixes of each request that holds blocks
 
     @property
     def num_free(self) -> int:
-        """All blocks but those of prefixes in use and those that requests hold privately."""
+        """All blocks except those of prefixes in use and those that requests hold privately."""
         private = sum(self.num_held[id] - len(self.used[id]) for id in self.num_held)
         return self.capacity - private - len(set().union(*self.used.values()))
 
@@ -143,7 +143,7 @@ class NaiveRadix:
 
 
 def path_of(nodes: dict[int, NodeSnapshot], id: int) -> list[int]:
-    """The node and its ancestors, bottom up, the root left out."""
+    """The node and its ancestors, bottom up, without the root."""
     path = []
     while id in nodes:
         path.append(id)
@@ -152,7 +152,7 @@ def path_of(nodes: dict[int, NodeSnapshot], id: int) -> list[int]:
 
 
 def prefixes_in(state: CacheSnapshot) -> dict[int, Prefix]:
-    """Block of the tree -> the prefix that ends with it."""
+    """For each block of the tree, the prefix that ends with it."""
     found: dict[int, Prefix] = {}
     for id, node in state.nodes.items():
         path = [state.nodes[step] for step in reversed(path_of(state.nodes, id))]
@@ -164,7 +164,7 @@ def prefixes_in(state: CacheSnapshot) -> dict[int, Prefix]:
     return found
 
 
-# Who goes first, in terms of a node's snapshot. Ids are given in order of creation.
+# The eviction order of each strategy, from a node snapshot. Ids are given in the order of creation.
 NAIVE_STRATEGIES: dict[str, Callable[[int, NodeSnapshot], tuple[Any, ...]]] = {
     "lru": lambda id, node: (node.tick,),
     "lfu": lambda id, node: (node.hits, node.tick),
@@ -177,7 +177,8 @@ NAIVE_STRATEGIES: dict[str, Callable[[int, NodeSnapshot], tuple[Any, ...]]] = {
 
 
 def naive_eviction(nodes: dict[int, NodeSnapshot], locked: Iterable[int], count: int, strategy: str) -> list[int]:
-    """The nodes that make room for `count` blocks: again and again the least of the unlocked leaves, whole."""
+    """The nodes whose eviction frees `count` blocks: repeatedly the first of the unlocked leaves in the strategy's
+    order, whole."""
     left, locked, gone = dict(nodes), set(locked), []
     while count > 0:
         parents = {node.parent for node in left.values()}

@@ -1,8 +1,8 @@
-"""KV memory that remembers what was written into it: the oracle behind most laws.
+"""KV memory that stores numbers in place of KV: the oracle of most laws, without a model.
 
-The KV of a position depends on the weights (hence on the namespace) and on every token up to it, and on nothing else.
-So does this number; two positions have equal KV only if they may be shared. A block that is handed out again is
-poisoned, so that whoever still reads what it held before is found out, without any model.
+The KV of a position depends only on the weights (hence on the namespace) and on every token up to it. So does this
+number: two positions have equal numbers only if their KV may be shared. A block that is handed out again is poisoned,
+so that a request that still reads its old content is detected.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,19 +16,19 @@ VOCABULARY = 3
 
 
 def kv_of(request: Request, tokens: Iterable[int] | None = None) -> list[int]:
-    """The KV of each position of the request's tokens."""
+    """The right KV of each position of the request's tokens."""
     start = crc32(repr(request.namespace).encode())
     run = request.tokens if tokens is None else tokens
     return list(accumulate(run, lambda kv, token: hash((kv, token)), initial=start))[1:]
 
 
 def next_token(attended: Sequence[int]) -> int:
-    """What a model that attends to this KV would sample: it depends on all of it."""
+    """The token that a model samples after attending to this KV. It depends on every value."""
     return hash(tuple(attended)) % VOCABULARY
 
 
 def expected_output(request: Request) -> list[int]:
-    """What the request must answer, whatever was cached, chunked, preempted or evicted on the way."""
+    """The answer that the request must get, with any hits, chunks, preemptions and evictions."""
     tokens = list(request.prompt)
     for _ in range(request.max_tokens):
         tokens.append(next_token(kv_of(request, tokens)))
@@ -54,7 +54,7 @@ class ShadowKV:
         return [self.slots.get(slot, POISON) for slot in self._slots(table, 0, end)]
 
     def block(self, block: int) -> list[int]:
-        """What the whole block holds."""
+        """The KV in all slots of a block."""
         return self.read([block], self.block_size)
 
     def poison(self, blocks: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""A log is JSON Lines behind a header; read back it gives equal events, and a broken one says on which line."""
+"""A log is a header line and JSON Lines. Reading it gives equal events, and an error names the broken line."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""An event stream stamps what it hands on; without a sink it is false, and then no event is even built."""
+"""An event stream stamps its events. Without a sink it is false, and no event is built."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_an_error_in_a_sink_reaches_the_caller():
 
 @pytest.mark.parametrize("subject", [HASH, RADIX], ids=lambda subject: subject.kind)
 def test_without_a_sink_no_event_is_built(subject, monkeypatch):
-    """The same run once with a listener, to see that it has much to tell, and once without."""
+    """The same run once with a sink, to show that it has many events, and once without."""
     built = []
 
     def run(*sinks):

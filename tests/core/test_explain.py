@@ -193,7 +193,7 @@ def answers(build: Callable[[], World], foreign: bool) -> list[Explanation]:
 
 @pytest.mark.parametrize("kind", ["hash", "radix"])
 def test_answers_do_not_depend_on_other_namespaces(kind: str) -> None:
-    """With room for all, what a tenant is told is the same whether or not another tenant sends the same prompts."""
+    """In a large pool a tenant gets the same explanation whether or not another tenant sends the same prompts."""
     assert answers(lambda: World(kind, 400), foreign=True) == answers(lambda: World(kind, 400), foreign=False)
 
 
@@ -264,7 +264,7 @@ def test_a_block_is_remembered_when_its_publisher_is_not() -> None:
 
 
 def test_duplicates_in_front_of_a_new_leaf_do_not_confuse_the_history() -> None:
-    """Two prompts that part late, computed in one step: the second publishes its tail behind the first one's blocks."""
+    """Two prompts that diverge late, computed in one step: the second publishes its tail after the first's blocks."""
     world = World("radix", num_blocks=60)
     world.add("a", [*range(12), 50, 51, 52, 53])
     world.add("b", [*range(12), 60, 61, 62, 63])

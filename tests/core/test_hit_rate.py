@@ -1,6 +1,6 @@
 """Every definition of "hit rate" on one example that can be counted by hand.
 
-Three requests, blocks of 4 tokens: 10 tokens of which 8 hit, 6 of which none, 9 of which 8.
+Three requests, blocks of 4 tokens: 8 of 10 tokens hit, then 0 of 6, then 8 of 9.
 """
 
 import pytest

@@ -1,10 +1,12 @@
-"""Small worlds in which a cache lives: a history of operations, the KV memory under it, and laws that watch.
+"""Small worlds for a cache: a history of operations, KV memory, and laws that watch.
 
-Operations are data, `("arrive", 1, 0, 3, ...)`, and their numbers are taken modulo whatever there is to choose from:
-every list of operations is a legal history. So hypothesis shrinks them, fixed ones repeat, and mutants live them too.
+Operations are data, `("arrive", 1, 0, 3, ...)`, and their numbers are taken modulo the number of choices, so every list
+of operations is a legal history. Hypothesis can therefore shrink histories, fixed ones can be repeated, and mutants run
+the same ones.
 
-`CacheWorld` calls the cache as a scheduler would, and in ways no scheduler does. `ServingWorld` puts the scheduler over
-it and a model that can fail. Prompts come from two tokens and one changed one: blocks with equal tokens abound.
+`CacheWorld` calls the cache as a scheduler does, and in ways in which no scheduler does. `ServingWorld` adds the
+scheduler, and a model that can fail. Prompts use only two tokens and one changed token, so many blocks have equal
+tokens.
 """
 
 from collections import Counter
@@ -44,11 +46,11 @@ NAMESPACES = (
 )
 CACHE_CALLS = ("lookup", "allocate", "publish", "release", "evict", "reset")
 STEPS_TO_DRAIN = 1500
-IDLE_STEPS = 20  # that many steps in which nothing is computed mean that nothing ever will be
+IDLE_STEPS = 20  # after this many steps that compute nothing, no step ever will
 
 
 class Subject(NamedTuple):
-    """What laws are held against. A mutant is a subject of which one part is wrong."""
+    """A cache and scheduler that laws are checked on. A mutant is a subject with one wrong part."""
 
     kind: str  # "hash" | "radix"
     cache: Callable[..., PagedCache]
@@ -65,20 +67,20 @@ class ModelFailed(Exception):
 
 
 class Watcher:
-    """A law in a world: each method is called at its moment and asserts. The class docstring is the law."""
+    """A law in a world. Each method is called at its moment and asserts. The docstring of the class is the law."""
 
     def __init__(self, world: "World") -> None:
         self.world = world
         self.cache = world.cache
 
     def before(self, call: str, *args: Any) -> None:
-        """A public call of the cache is about to be made."""
+        """Before a public call of the cache."""
 
     def after(self, call: str, result: Any, *args: Any) -> None:
-        """A public call of the cache has returned."""
+        """After a public call of the cache."""
 
     def after_public(self) -> None:
-        """A call from outside has returned: of the scheduler, or of the cache where there is none."""
+        """After a call of the scheduler, or of the cache in a world without a scheduler."""
 
     def read(self, request: Request, values: list[int]) -> None:
         """The model attends to these KV values for the request."""
@@ -87,12 +89,13 @@ class Watcher:
         """No step is in flight."""
 
     def at_end(self) -> None:
-        """Every request has finished and given its blocks back."""
+        """At the end, when every request has finished and given its blocks back."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`room` is what the pool has beyond the blocks of the longest request; `scheduler` are changes to the profile."""
+    """`room` is the number of blocks that the pool has beyond those of the longest request; `scheduler` holds changes
+    to the profile."""
 
     kind: str
     block_size: int
@@ -122,7 +125,7 @@ class Settings:
 
     @property
     def unit(self) -> int:
-        """Prompts are one to three units long, or a token less or more."""
+        """The unit of prompt lengths: prompts have one to three units, or one token less or more."""
         return max(4, self.block_size)
 
     @property
@@ -141,7 +144,7 @@ class World:
     """A cache, its KV memory, its events, and the laws that watch."""
 
     OPERATIONS: ClassVar[dict[str, tuple[int, ...]]] = {}  # operation -> how many values each of its numbers has
-    WEIGHTS: ClassVar[dict[str, int]] = {}  # operations that come more often than once
+    WEIGHTS: ClassVar[dict[str, int]] = {}  # operations that are drawn more often
     PROMPT: ClassVar[tuple[int, ...]] = (3, 3, 6, 3, 5, 6)  # units, offset, where changed, to what, namespace, flags
 
     def __init__(self, settings: Settings, subject: Subject, laws: Iterable[type[Watcher]], guard: "Guard") -> None:
@@ -156,14 +159,14 @@ class World:
         self.kv = ShadowKV(settings.block_size)
         self.requests: list[Request] = []
         self.plan: StepPlan | None = None  # the one that the model runs
-        self._scheduled: set[str] = set()  # requests that got room in this step
+        self._scheduled: set[str] = set()  # requests that got blocks in this step
         self.guard = guard
         self.laws: list[Watcher] = []
         self.build()
         self.laws = [law(self) for law in laws]
 
     def build(self) -> None:
-        """What a kind of world needs beside a cache."""
+        """Build the parts of a world that are not the cache."""
 
     def tell(self, moment: str, *args: Any) -> None:
         for law in self.laws:
@@ -249,7 +252,8 @@ class World:
 
 
 class CacheWorld(World):
-    """Calls of the cache alone. `when` a chunk is published: after it was computed (0, 1), before (2), never (3)."""
+    """Calls of the cache alone. A chunk is published after it was computed (`when` is 0 or 1), before (2), or never
+    (3)."""
 
     OPERATIONS: ClassVar = {
         "arrive": (*World.PROMPT, 4, 4),
@@ -326,7 +330,7 @@ class CacheWorld(World):
             self.call("publish", request, min(num_tokens, request.num_computed_tokens))
 
     def lose(self, which: int, part: int) -> None:
-        """A chunk gets room, is published early where that is possible, and is never computed."""
+        """A chunk gets blocks, is published before it is computed if the cache allows that, and is never computed."""
         request = self._one_of_holders(which)
         if request and (missing := request.num_tokens - request.num_computed_tokens):
             count = max(1, missing * (part + 1) // 4)
@@ -394,7 +398,7 @@ class ServingWorld(World):
         self.call(self.scheduler.add, request)
 
     def follow_up(self, which: int, tail: int, more: int) -> None:
-        """The next turn of a conversation: everything said so far, and a little more."""
+        """The next turn of a conversation: the whole conversation so far and a few tokens more."""
         if self.requests:
             earlier = self.requests[which % len(self.requests)]
             tokens = [*earlier.tokens, *[1] * tail][: 3 * self.settings.unit + 1]
@@ -414,7 +418,7 @@ class ServingWorld(World):
             self.tell("at_rest")
 
     def _run(self, plan: StepPlan) -> dict[str, int]:
-        """As a layer does: first the KV of the whole batch is written, then everybody attends."""
+        """Run the plan as a layer does: write the KV of the whole batch first, then let every request attend."""
         for item in plan.scheduled:
             self.kv.write(item.request, item.block_table, item.start, item.start + item.num_tokens)
         sampled = {}
@@ -466,7 +470,7 @@ class ServingWorld(World):
         self.call(self.cache.evict, num_blocks)
 
     def reset(self) -> None:
-        """As before new weights are loaded: everybody gives back, then the cache must let go of everything."""
+        """As before new weights are loaded: every request gives its blocks back, and then the reset must succeed."""
         assert self.call(self.scheduler.reset_cache, True), "nothing is held when all were preempted"
 
     def drain(self) -> None:
@@ -481,7 +485,7 @@ WORLDS: dict[str, type[World]] = {"cache": CacheWorld, "serving": ServingWorld}
 
 
 class Guard:
-    """How laws are called: as they are, so that a broken one raises."""
+    """The caller of laws. This one lets the errors of broken laws propagate."""
 
     def __call__(self, law: Watcher, moment: Callable[..., None], *args: Any) -> None:
         moment(*args)
@@ -489,14 +493,14 @@ class Guard:
 
 @dataclass(frozen=True)
 class History:
-    """A world, its settings and what happens in it."""
+    """A world, its settings and its operations."""
 
     world: str
     settings: Settings
     operations: tuple[Operation, ...]
 
     def run(self, *laws: type[Watcher], subject: Subject | None = None, guard: Guard | None = None) -> Counter[str]:
-        """Live through it under these laws; returns how often what happened."""
+        """Run the operations under these laws. Returns how often each kind of event happened."""
         subject = subject or SUBJECTS[self.settings.kind]
         world = WORLDS[self.world](self.settings, subject, laws, guard or Guard())
         world.live(self.operations)
@@ -509,7 +513,7 @@ def _weighted(world: str) -> list[str]:
 
 
 def random_history(world: str, kind: str, seed: int, length: int = 40, **fixed: Any) -> History:
-    """One of endlessly many; the same for the same arguments."""
+    """A random history; equal arguments give the same one."""
     draw = Random(f"{world} {kind} {seed}")
     choices = {name: draw.choice(options) for name, options in Settings.CHOICES.items()}
     scheduler = {name: draw.choice(options) for name, options in Settings.SCHEDULER_CHOICES.items()}
@@ -519,7 +523,7 @@ def random_history(world: str, kind: str, seed: int, length: int = 40, **fixed: 
 
 
 def histories(world: str, kind: str, max_size: int = 40) -> st.SearchStrategy[History]:
-    """The same for hypothesis, which looks for the shortest one that breaks a law."""
+    """The same for hypothesis, which searches for the shortest history that breaks a law."""
     operations = [
         st.tuples(st.just(name), *(st.integers(0, n - 1) for n in WORLDS[world].OPERATIONS[name]))
         for name in _weighted(world)

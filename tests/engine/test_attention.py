@@ -71,7 +71,7 @@ def test_backends_equal_the_definition(
         if tiny_limits:  # reach every branch with small shapes
             patch.setattr(fast_cpu, "ROWS_PER_TILE", 3)
             patch.setattr(fast_cpu, "READ_IN_PLACE", 6)
-            patch.setattr(fast_cpu, "PADDING", 9)  # a short sequence beside a long one
+            patch.setattr(fast_cpu, "PADDING", 9)  # a short sequence next to a long one
         found = make_backend(backend).attention(q, k, v, batch)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close((k, v), before, rtol=0, atol=0, equal_nan=True)

@@ -60,7 +60,7 @@ def make(
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
     needs = [-(-(start + rows) // block_size) for start, rows in chunks]
-    num_blocks = sum(needs) + 2  # and one more that nobody holds
+    num_blocks = sum(needs) + 2  # and one more that no request holds
     free = (torch.randperm(num_blocks - 1, generator=generator) + 1).tolist()
     shared = [free.pop() for _ in range(shared_blocks)]
     tables = [[*shared, *(free.pop() for _ in range(need - shared_blocks))] for need in needs]

@@ -1,6 +1,6 @@
 """The accepted logs of all scenarios, one event a line, short enough to be read in a diff.
 
-`make goldens` (`python -m tests.sim.goldens`) writes them anew; what changed is for git to show.
+`make goldens` (`python -m tests.sim.goldens`) writes them again; git shows the changes.
 """
 
 import sys
@@ -28,7 +28,7 @@ def path_of(name: str, kind: str) -> Path:
 
 
 def log_of(name: str, kind: str) -> str:
-    """The run as text. Numbers of events are left out: one event more must not change every line behind it."""
+    """The run as text, without numbers of events, so that one more event does not change every line after it."""
     timeline = Timeline.record(find_scenario(name), kind)
     return "".join(f"{line}\n" for line in map(line_of, timeline.events))
 

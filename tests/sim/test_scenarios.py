@@ -69,7 +69,7 @@ def test_a_story_names_another_scenario_by_its_title_and_its_name(name):
 
 @pytest.mark.parametrize("name", scenario_names())
 def test_a_setting_in_a_story_stands_in_brackets_and_can_be_set(name):
-    """A story is read on screens, too, where nobody can type one."""
+    """Screens show stories too, and a reader cannot type a setting there."""
     story = " ".join(find_scenario(name).story.split())
     settings = re.findall(r"\(`--set (\S+)`\)", story)
     assert story.count("--") == len(settings)

@@ -222,7 +222,7 @@ def _field(number, **changes):
 
 
 def _left_out(lines):
-    """A publication is missing and the numbers do not show it: later, blocks that nobody published are evicted."""
+    """An event that publishes blocks is missing, with no gap in the numbers: later, unpublished blocks are evicted."""
     del lines[[i for i, line in enumerate(lines) if "BlocksPublished" in line][2]]
     for number, line in enumerate(lines[1:]):
         lines[number + 1] = json.dumps(json.loads(line) | {"seq": number})

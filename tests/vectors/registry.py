@@ -23,7 +23,7 @@ Test = Callable[..., Any]
 
 @dataclass
 class Held:
-    """A vector that holds: what it fixes, and the tests that say so, as `path::name`."""
+    """A vector that holds: the rule that it fixes, and the tests that check it, as `path::name`."""
 
     fixes: str
     tests: list[str] = field(default_factory=list)

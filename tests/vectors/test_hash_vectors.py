@@ -128,7 +128,7 @@ def test_bytes_that_are_hashed() -> None:
     },
 )
 def test_hash_chain(tokens: list[int], block_size: int, namespace: Namespace, preimage: str, hashes: list[str]) -> None:
-    """`preimage` is in the bytes that are hashed for the first block, as hex, behind the parent's 35."""
+    """`preimage`, in hex, is in the bytes hashed for the first block, after the 35 bytes of the parent."""
     cache = HashChainCache(2, block_size)
     assert cache_hashes(cache, tokens, namespace) == hashes
     assert cache_hashes(cache, [*tokens, 5], namespace) == hashes  # a partial block has no hash

@@ -16,7 +16,7 @@ from tests.vectors.registry import story, vector
         "V1.2": "reuse of three whole blocks; only the tail is fresh",
         "V1.3": "freed blocks: those without a hash go to the head, the others to the tail, last block first",
         "V1.4": "blocks that no request holds are taken out of the middle of the queue again",
-        "V1.5": "allocation takes the head of the queue and evicts what it takes",
+        "V1.5": "allocation takes blocks from the head of the queue and evicts them",
     }
 )
 def test_prefill_and_reuse() -> Iterator[str]:
@@ -466,7 +466,7 @@ def test_demand() -> None:
     request = chain.request(span(0, 20) + span(500, 520))
     match = chain.cache.lookup(request)
     assert len(match.blocks) == 10
-    assert chain.cache.demand(request, match, 20) == 10  # somebody holds the prefix: it costs nothing
+    assert chain.cache.demand(request, match, 20) == 10  # a request holds the prefix, so it costs no block
     chain.free(cached)
     match = chain.cache.lookup(request)
     assert chain.cache.demand(request, match, 20) == 20  # ten revived, ten fresh

@@ -14,7 +14,7 @@ def test_window_of_recent_requests() -> None:
         ((1, 20, 9), 0.45),
         ((4, 80, 16), 0.25),
         ((1, 10, 2), 0.2),  # six requests: the oldest step goes, and 18 hits of 90 tokens are left
-        ((0, 0, 0), 0.2),  # a step without an admission is none
+        ((0, 0, 0), 0.2),  # a step without an admission does not count
         ((11, 20, 10), 0.5),  # eleven requests at once are kept although they are more than five
         ((22, 40, 30), 0.75),
     ]

@@ -20,7 +20,7 @@ def add(scheduler: Scheduler, id: str, tokens: list[int], max_tokens: int = 1) -
 
 
 def with_ten_free(watermark: float, beside_running: bool) -> Scheduler:
-    """Blocks of four, ten of them free; if a request runs beside, it holds an eleventh."""
+    """Ten free blocks of four tokens; if another request runs, it holds an eleventh."""
     scheduler = vllm_scheduler(12 if beside_running else 11, 4, watermark=watermark)
     if beside_running:
         add(scheduler, "running", span(900, 902), max_tokens=3)
@@ -64,7 +64,7 @@ def test_full_sequence_gate() -> None:
 
 @vector("V13", "the gate: the whole prompt must fit, not only its first chunk")
 def test_full_sequence_gate_of_the_scheduler() -> None:
-    """The same with five free blocks beside a running request: alone, a prompt of ten blocks would be refused."""
+    """The same with five free blocks while a request runs: without it, a prompt of ten blocks would be refused."""
     planned = {}
     for admission in ("full_sequence", "first_chunk"):
         scheduler = vllm_scheduler(12, 4, admission=admission, long_prefill_token_threshold=8)

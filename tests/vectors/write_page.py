@@ -1,4 +1,4 @@
-"""Writes `docs/reference/vectors.md`: which vectors hold, by which tests, and which are out.
+"""Writes `docs/reference/vectors.md`: the vectors that hold, with their tests, and those that do not.
 
 python -m tests.vectors.write_page
 """
