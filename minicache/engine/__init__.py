@@ -1,16 +1,20 @@
 """The engine: real tokens from a real model on a paged KV cache.
 
-    engine.py        Engine: submit, step, collect           what a program uses
-    model_runner.py  ModelRunner: a step plan to tokens
-    model.py         the decoder                             what the numbers are
-    attention.py     attention over block tables
-    kv_cache.py      KVCache: the blocks themselves
-    sampler.py       logits to a token, as SamplingParams ask
-    output.py        RequestOutput: tokens, text, log-probabilities
-    loader.py        folders to a model                      where weights come from
-    model_store.py   names to folders
+    engine.py         Engine: submit, step, collect            the front door
+    engine_config.py  EngineConfig, from which build.py makes the parts
+    intake.py         checks prompts and SamplingParams (sampling_params.py)
+    answers.py        RequestOutput: tokens, text, log-probabilities
+    model_runner.py   ModelRunner: a step plan to tokens
+    model.py          the decoder, of layers.py and model_config.py
+    attention.py      attention over block tables, as its formula
+    kv_cache.py       KVCache: the memory of the blocks
+    sampler.py        logits to a token, as SamplingParams ask
 
-Importing this package imports no torch: the names below are loaded when they are first used.
+    backends.py       ways to run a model: attention.py, fast_cpu/, kernels/ (Triton), exact.py
+    models/           names to folders, folders to a Model
+    tiny/             the model that comes with minicache
+
+Importing this package imports no torch: the names below are loaded on first use.
 """
 
 from importlib import import_module

@@ -16,8 +16,8 @@ from minicache.prompts.rules.not_rendered import not_rendered, only_appends
 from minicache.prompts.rules.reported import Unread, unread
 from minicache.prompts.site import Later, Site
 from minicache.prompts.values import MISSING, text_of_path, value_at
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 from minicache.text.origin import Path
-from minicache.text.tokenizer import PlainByteTokenizer
 
 HARMLESS = "Nothing to repair: no prompt shows it. A hosted API may still use it in its cache key."
 

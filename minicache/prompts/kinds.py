@@ -84,7 +84,7 @@ WORDS: dict[Kind, str] = {
     Kind.nonce: "a random id in a part that every turn repeats",
     Kind.clock: "a time or a date",
     Kind.counter: "a count, a checkbox, or some lines of a list",
-    Kind.moved_block: "a block that moved to a later message",
+    Kind.moved_block: "a text that moved to a later message",
     Kind.retrieval_in_prefix: "retrieved text before the conversation",
     Kind.history_rewrite: "old messages shortened, removed or inserted",
     Kind.window_shift: "the oldest messages dropped",

@@ -9,10 +9,11 @@ from typing import Any
 
 from minicache.prompts.reuse import common_prefix, joined
 from minicache.prompts.values import Change, edited_at, with_value
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 from minicache.text.chat import Chat
 from minicache.text.origin import Field, Path, Rendered, Runs
 from minicache.text.renderer import Renderer
-from minicache.text.tokenizer import PlainByteTokenizer, Tokenizer
+from minicache.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

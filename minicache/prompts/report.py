@@ -10,7 +10,7 @@ from minicache.prompts.diff import Cause, Diff
 from minicache.prompts.examine import Examined
 from minicache.prompts.kinds import EXPECTED, LAYERS, WORDS, Kind, Layer
 from minicache.prompts.shown import Shown
-from minicache.text.tokenizer import PlainByteTokenizer
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 
 BYTES = "each byte counts as one token: --tokenizer names the tokenizer of the model"
 OFFSET_IN_ENTRIES = {Kind.key_order, Kind.set_order, Kind.tool_set_changed}
@@ -44,7 +44,7 @@ def verdict(examined: Examined, shown: Shown) -> str:
     causes = [cause for cause in diff.causes if cause.layer is not Layer.none]
     first = causes[0]
     which = "The cause is" if len(causes) == 1 else f"The first of {len(causes)} causes is"
-    where = f" at {place(first, shown)}" if first.path else f": {first.detail}" if first.detail else ""
+    where = f" at {place(first, shown)}" if first.path else f", {first.detail}" if first.detail else ""
     blameless = diff.only_appends and all(cause.layer is not Layer.payload for cause in causes)
     return (
         f"B reuses {diff.reuse.radix_tokens:,} of {diff.cached_tokens_of_a:,} cached tokens "

@@ -63,9 +63,8 @@ GLOSSARY: dict[str, str] = {
     "KV": "keys and values: what the model computes for a token once, and reads again for every later token",
     "prefill": "computing the KV of a prompt, many tokens in a step",
     "decode": "generating an answer, one token in a step",
-    "hash chain": "vLLM's prefix cache: it finds a full block by a hash of its tokens and of the hash before it, which "
-    "covers everything before",
-    "radix tree": "SGLang's prefix cache: prompts are paths in a tree, and share nodes as far as their tokens agree",
+    "hash chain": "vLLM's prefix cache, which finds a full block by a hash of its tokens and of all tokens before them",
+    "radix tree": "SGLang's prefix cache, in which prompts are paths that share nodes as far as their tokens agree",
     "publish": "to let lookups find a block, or a node of the tree, from now on",
     "adopt": "to take cached blocks that a lookup found into the request's own block table",
     "hit": "what a lookup found in the cache, in tokens: their KV is not computed again",

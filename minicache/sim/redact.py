@@ -1,9 +1,9 @@
-"""Redaction: a run that can be shown without showing what anybody wrote.
+"""Redaction: a run that can be shown without its texts.
 
-Each token becomes a keyed hash of itself and of everything before it in its request, so equal prefixes stay equal, a
-difference stays where it is, and nothing else can be read off: neither a token nor that it occurs twice. Block hashes,
-salts and extra keys are hashed with the same key, for an unkeyed hash of a guessed prompt would confirm the guess.
-Request ids, adapter names and lengths stay.
+Each token becomes a keyed hash of itself and of everything before it in its request. So equal prefixes stay equal and a
+difference stays where it is, and a reader learns nothing else: neither a token nor that one occurs twice. Block hashes,
+salts and extra keys are hashed with the same key, because an unkeyed hash of a guessed prompt would confirm the guess.
+Errors of the model are left out. Request ids, adapter names and lengths stay.
 """
 
 import hashlib
@@ -14,22 +14,19 @@ from typing import Any
 from minicache.core import events as ev
 from minicache.core.events import Event
 from minicache.core.request import Namespace
-from minicache.core.views import EngineView
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import FIRST_REDACTED_TOKEN
 
 
 class Redactor:
-    """Turns the events of one run, in order, into redacted ones. Without a `key` a random one is made and forgotten."""
+    """Redacts the events of one run, in order. Without a `key` it makes a random one, which nobody else learns."""
 
-    def __init__(self, num_blocks: int, block_size: int, key: bytes | None = None) -> None:
+    def __init__(self, key: bytes | None = None) -> None:
         self._key = key if key is not None else os.urandom(16)
-        self._view = EngineView(num_blocks, block_size)
         self._tokens: dict[str, list[int]] = {}  # request -> its redacted tokens
         self._last: dict[str, bytes] = {}  # request -> the hash of all of them
 
     def __call__(self, event: Event) -> Event:
-        self._view.apply(event)
         changes: dict[str, Any] = {}
         if isinstance(event, ev.RequestArrived):
             self._tokens[event.request], self._last[event.request] = [], b""
@@ -42,11 +39,13 @@ class Redactor:
             changes = {"tokens": self._extend(event.request, event.tokens)}
         elif isinstance(event, ev.BlocksPublished):
             changes = {
-                "tokens": self._published(event),
+                "tokens": tuple(self._tokens[event.request][event.start : event.start + len(event.tokens)]),
                 "namespace": self._space(event.namespace),
                 "hashes": tuple(map(self._hash, event.hashes)),
                 "parent": None if event.parent is None else self._hash(event.parent),
             }
+        elif isinstance(event, ev.RequestPreempted) and event.error is not None:
+            changes = {"error": "redacted"}
         elif isinstance(event, ev.BlocksEvicted):
             changes = {"hashes": tuple(map(self._hash, event.hashes))}
         if not changes:
@@ -71,10 +70,6 @@ class Redactor:
         self._last[request] = last
         return tuple(known[start:])
 
-    def _published(self, event: ev.BlocksPublished) -> tuple[int, ...]:
-        start = self._view.tables[event.request].index(event.blocks[0]) * self._view.block_size
-        return tuple(self._tokens[event.request][start : start + len(event.tokens)])
-
     def _space(self, namespace: Namespace) -> Namespace:
         def hide(text: str) -> str:
             return self._hash(text.encode(), 4).hex()
@@ -84,11 +79,10 @@ class Redactor:
 
 
 def redacted(timeline: Timeline, key: bytes | None = None) -> Timeline:
-    """The same run, redacted. It cannot be forked: its scenario is left behind."""
+    """The same run, redacted. It cannot be forked, because it has no scenario."""
     settings = {**timeline.settings, "redacted": True}
-    num_blocks, block_size = settings["num_blocks"], settings["block_size"]
-    redactor = Redactor(num_blocks, block_size, key)
-    result = Timeline(num_blocks, block_size, settings)
+    redactor = Redactor(key)
+    result = Timeline(settings["num_blocks"], settings["block_size"], settings)
     result.kind = timeline.kind
     for event in timeline.events:
         result.add(redactor(event))

@@ -304,10 +304,9 @@ def _otherwise(event: ev.Event, scene: Scene) -> str | None:
         case ev.RequestArrived():
             return _arrived(event, scene)
         case ev.AdmissionFailed():
-            short = plural(event.needed - event.free, "block")
             return (
-                f"With {short} more available it would have been admitted; also if {short} more that it found were in "
-                "use by another request, because those take no room."
+                f"With {plural(event.needed - event.free, 'block')} more available it would have been admitted. Blocks "
+                "that it shares with a running request take no room."
             )
         case ev.RequestAdmitted():
             return _admitted(event, scene)

@@ -9,10 +9,11 @@ from textwrap import shorten
 
 from minicache.common.packages import package_missing
 from minicache.core.errors import MinicacheError
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 from minicache.text.errors import TemplateFailed, TokenizerFailed
 from minicache.text.store import models_folder
 from minicache.text.template import CHATML, ChatTemplate, read_template
-from minicache.text.tokenizer import HubTokenizer, PlainByteTokenizer, Tokenizer
+from minicache.text.tokenizer import HubTokenizer, Tokenizer
 
 BYTES, CHATML_NAME = "bytes", "chatml"
 _TINY_FOLDER = Path(__file__).parent.parent / "engine" / "tiny" / "model"  # data, not code: a name of the store

@@ -1,6 +1,6 @@
 """From text to token ids and back.
 
-    "Zoë" --encode--> [90, 111, 195, 171] --decode--> "Zoë"       (ByteTokenizer: one byte is one token)
+    "Zoë" --encode--> [90, 111, 195, 171] --decode--> "Zoë"       (with a token for each byte: `byte_tokenizer.py`)
 
 `StreamDecoder` decodes one token at a time: 195 alone is half a character, so it returns no text until 171 follows.
 """
@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, overload
+from typing import Any, Protocol, overload
 
 from minicache.common.packages import package_missing
 from minicache.text.errors import TokenizerFailed
@@ -115,67 +115,6 @@ class StreamDecoder:
         return piece
 
 
-class PlainByteTokenizer:
-    """One byte of UTF-8 is one token, also in control strings, so that token counts depend on the text alone."""
-
-    vocab_size = 256
-    eos_ids: frozenset[int] = frozenset()
-    normalizer = None
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.encode_to_bytes(text))
-
-    def encode_to_bytes(self, text: str) -> bytes:
-        """The same ids as bytes: an eighth of the memory of a list, and a hundred times faster to compare."""
-        return text.encode("utf-8", "surrogatepass")
-
-    def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
-        starts, ends = array("q"), array("q")
-        _add_spans_of_bytes(text, 0, starts, ends)
-        return self.encode(text), Spans(starts, ends)
-
-    def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
-        _check_range(tokens, self.vocab_size)
-        return bytes(tokens).decode("utf-8", "replace")
-
-
-class ByteTokenizer:
-    """One byte of UTF-8 is one token, so that every example can be counted by hand. Ids from 256 on are ChatML's
-    control tokens."""
-
-    CONTROL: Final = {"<|im_start|>": 256, "<|im_end|>": 257, "<|endoftext|>": 258}
-    _SPLIT = re.compile("(" + "|".join(re.escape(name) for name in CONTROL) + ")")
-
-    vocab_size = 256 + len(CONTROL)
-    eos_ids = frozenset({CONTROL["<|im_end|>"], CONTROL["<|endoftext|>"]})
-    normalizer = None
-
-    def encode(self, text: str) -> list[int]:
-        tokens: list[int] = []
-        for part in self._SPLIT.split(text):
-            if part in self.CONTROL:
-                tokens.append(self.CONTROL[part])
-            else:
-                tokens.extend(part.encode("utf-8", "surrogatepass"))
-        return tokens
-
-    def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
-        starts, ends, start = array("q"), array("q"), 0
-        for part in self._SPLIT.split(text):
-            if part in self.CONTROL:
-                starts.append(start)
-                ends.append(start + len(part))
-            else:
-                _add_spans_of_bytes(part, start, starts, ends)
-            start += len(part)
-        return self.encode(text), Spans(starts, ends)
-
-    def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
-        _check_range(tokens, self.vocab_size)
-        names = {token: name.encode() if keep_control else b"" for name, token in self.CONTROL.items()}
-        return b"".join(names[t] if t in names else bytes([t]) for t in tokens).decode("utf-8", "replace")
-
-
 class HubTokenizer:
     """The tokenizer of a Hugging Face folder: its `tokenizer.json`, and the end tokens named in its configs.
 
@@ -236,7 +175,7 @@ class HubTokenizer:
         return encoding.ids, Spans(starts, ends)
 
     def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
-        _check_range(tokens, self.vocab_size)
+        check_range(tokens, self.vocab_size)
         text: str = self._backend.decode(list(tokens), skip_special_tokens=not keep_control)
         return text
 
@@ -272,25 +211,14 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def _add_spans_of_bytes(text: str, start: int, starts: "array[int]", ends: "array[int]") -> None:
-    """Add the span of each byte of `text`, whose first character is character number `start`."""
-    if text.isascii():
-        starts.extend(range(start, start + len(text)))
-        ends.extend(range(start + 1, start + len(text) + 1))
-        return
-    for index, character in enumerate(text, start):
-        for _ in character.encode("utf-8", "surrogatepass"):
-            starts.append(index)
-            ends.append(index + 1)
-
-
 def _normalizer_name(state: dict[str, Any]) -> str:
     """The type of a normaliser in tokenizer.json; of a sequence, all types joined by " + "."""
     inner = state.get("normalizers")
     return state["type"] if inner is None else " + ".join(map(_normalizer_name, inner))
 
 
-def _check_range(tokens: Sequence[int], vocab_size: int) -> None:
+def check_range(tokens: Sequence[int], vocab_size: int) -> None:
+    """Raises `TokenizerFailed` if an id is outside the vocabulary."""
     for position, token in enumerate(tokens):
         if not 0 <= token < vocab_size:
             raise TokenizerFailed(f"token {token} at position {position} is outside the vocabulary of {vocab_size}")

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from minicache.bench.support_bot import INTRODUCTION, system_prompt
 from minicache.core.errors import InvalidArgument
-from minicache.text.tokenizer import ByteTokenizer, HubTokenizer
+from minicache.text.byte_tokenizer import ByteTokenizer
+from minicache.text.tokenizer import HubTokenizer
 from tests.text.tiny_hub import write_hub_folder
 
 

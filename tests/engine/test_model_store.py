@@ -14,7 +14,8 @@ from minicache.engine.errors import PullFailed, UnknownModel
 from minicache.engine.models import sources as model_sources
 from minicache.engine.models import store as model_store
 from minicache.engine.models.loader import load_model
-from minicache.text.tokenizer import ByteTokenizer, HubTokenizer
+from minicache.text.byte_tokenizer import ByteTokenizer
+from minicache.text.tokenizer import HubTokenizer
 from tests.engine.gguf_files import write_gguf
 from tests.engine.small_models import write_model
 

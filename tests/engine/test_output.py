@@ -5,7 +5,7 @@ import pytest
 from minicache.core import Request
 from minicache.engine.answers import Answer
 from minicache.engine.sampling_params import SamplingParams
-from minicache.text.tokenizer import ByteTokenizer
+from minicache.text.byte_tokenizer import ByteTokenizer
 
 
 def follow(text: bytes, **settings: object) -> tuple[Request, Answer, list[str]]:

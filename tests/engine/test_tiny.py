@@ -12,8 +12,9 @@ from minicache.engine.model import Model
 from minicache.engine.models.loader import load_eos_tokens, load_model
 from minicache.engine.models.store import TINY_FOLDER
 from minicache.engine.tiny.corpus import CORPUS, held_out, training_prose
+from minicache.text.byte_tokenizer import ByteTokenizer
 from minicache.text.template import ChatTemplate
-from minicache.text.tokenizer import ByteTokenizer, HubTokenizer
+from minicache.text.tokenizer import HubTokenizer
 from tests.engine.small_models import run_chunks
 
 # Written for this test; no file of the corpus has a sentence of it.

@@ -1,7 +1,9 @@
 """New weights and an emptied cache while requests run; one caller at a time."""
 
 import threading
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,8 @@ from safetensors.torch import load_file
 from minicache.core.errors import InvalidArgument
 from minicache.engine import Engine, SamplingParams
 from minicache.engine.errors import BrokenModel, EngineBusy, UnknownModel
+from minicache.engine.exact import TiledRows
+from minicache.engine.fast_cpu.products import SlicedRows
 from minicache.engine.model_config import ModelConfig
 from minicache.engine.tiny.random_model import random_weights
 from tests.engine.small_models import hf_config, write_model
@@ -36,6 +40,22 @@ def test_nothing_old_is_found_after_new_weights(engine: Engine, tmp_path: Path) 
     engine.update_weights(tmp_path / "old")
     back = engine.generate([PROMPT], ASKED)[0]
     assert (back.cached_tokens, back.token_ids) == (0, old.token_ids)
+
+
+@pytest.mark.parametrize("settings", [{"exact": True}, {"attention": "torch"}, {"attention": "fast_cpu"}], ids=str)
+@pytest.mark.parametrize("source", ["a state dict", "a folder"])
+def test_new_weights_run_as_the_old_ones_did(tmp_path: Path, settings: dict[str, Any], source: str) -> None:
+    """In exact mode or not, by the same products."""
+    engine = Engine(model=write_model(tmp_path), num_blocks=20, **settings)
+    old = engine.runner.model
+    engine.update_weights(tmp_path if source == "a folder" else other_weights())
+    new = engine.runner.model
+    assert new is not old
+    assert isinstance(new.rows, TiledRows) == ("exact" in settings)
+    assert isinstance(new.rows, SlicedRows) == (settings.get("attention") == "fast_cpu")
+    assert new.rows == old.rows
+    linears = [(layer.qkv, layer.output, layer.gate_up, layer.down) for layer in new.layers]
+    assert {type(linear) for linear in (new.lm_head, *chain(*linears))} == {type(old.lm_head)}
 
 
 def test_weights_that_go_on_being_trained_are_not_those_of_the_engine(engine: Engine) -> None:

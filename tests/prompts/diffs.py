@@ -8,9 +8,10 @@ from minicache.prompts.examine import Examined, examine
 from minicache.prompts.prompt import Means
 from minicache.prompts.request_log import LoggedRequest, to_request
 from minicache.prompts.values import text_of_path
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 from minicache.text.renderer import Renderer, RendererName
 from minicache.text.template import ChatTemplate
-from minicache.text.tokenizer import PlainByteTokenizer, Tokenizer
+from minicache.text.tokenizer import Tokenizer
 from tests.prompts.cases import Case, Verdict
 from tests.prompts.templates import TEMPLATES
 

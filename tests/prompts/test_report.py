@@ -63,9 +63,9 @@ def test_the_report_in_full():
         ("C23", "No loss: the requests differ in cache_control (messages[3].cache_control), which no prompt shows."),
         (
             "C09",
-            "B reuses 166 of 576 cached tokens (10 of 36 blocks). The cause is template_asymmetry (layer template): ",
+            "B reuses 166 of 576 cached tokens (10 of 36 blocks). The cause is template_asymmetry (layer template), ",
         ),
-        ("C12", "The cause is template_clock (layer template): line 1 of the template."),
+        ("C12", "The cause is template_clock (layer template), line 1 of the template."),
     ],
 )
 def test_verdicts_in_a_sentence(name, sentence):

@@ -7,7 +7,7 @@ from minicache.prompts import spans
 from minicache.prompts.earlier import Earlier, starts_of_ids
 from minicache.prompts.prompt import Prompt, Source
 from minicache.prompts.site import Edit, Later
-from minicache.text.tokenizer import PlainByteTokenizer
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 from tests.prompts.cases import SYS, say
 from tests.prompts.diffs import means
 

@@ -5,7 +5,7 @@ import pytest
 from minicache.prompts.errors import CannotCompare
 from minicache.prompts.kinds import Kind, Layer
 from minicache.prompts.prompt import Means
-from minicache.text.tokenizer import PlainByteTokenizer
+from minicache.text.byte_tokenizer import PlainByteTokenizer
 from tests.prompts.cases import SYS, say, then, tool
 from tests.prompts.diffs import diff_of, logged, means, verdicts
 from tests.prompts.toys import ComposedBytes, ToyPairs

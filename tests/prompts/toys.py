@@ -4,7 +4,8 @@ import unicodedata
 from array import array
 from collections.abc import Sequence
 
-from minicache.text.tokenizer import PlainByteTokenizer, Spans
+from minicache.text.byte_tokenizer import PlainByteTokenizer
+from minicache.text.tokenizer import Spans
 
 
 class ToyPairs:

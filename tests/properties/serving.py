@@ -26,7 +26,7 @@ from minicache.engine.model_config import ModelConfig
 from minicache.engine.model_runner import ModelRunner, StepResult
 from minicache.engine.models.loader import MemoryWeights, build_model
 from minicache.engine.tiny.random_model import random_weights
-from minicache.text.tokenizer import ByteTokenizer
+from minicache.text.byte_tokenizer import ByteTokenizer
 
 VOCABULARY = 12
 CONFIG = {

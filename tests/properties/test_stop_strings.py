@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from minicache.engine import SamplingParams
 from minicache.engine.answers import AnswerText, StopStrings
-from minicache.text.tokenizer import ByteTokenizer
+from minicache.text.byte_tokenizer import ByteTokenizer
 from tests.properties.serving import require
 
 texts = st.text(st.sampled_from("ab€"), max_size=14)

@@ -73,9 +73,8 @@ def test_what_is_not_there_cannot_be_explained():
             "hash",
             "AdmissionFailed",
             0,
-            "With 1 block more available it would have been admitted; also if 1 block more that it found were in "
-            "use by "
-            "another request, because those take no room.",
+            "With 1 block more available it would have been admitted. Blocks that it shares with a running request "
+            "take no room.",
         ),
         (
             "preempt-and-resume",

@@ -5,11 +5,13 @@ from itertools import groupby
 
 import pytest
 
-from minicache.core import EventStream, Request, Scheduler
+from minicache.core import EventStream, HashChainCache, Request, Scheduler
+from minicache.core import events as ev
 from minicache.core.errors import InvalidArgument
 from minicache.core.views import EngineView
 from minicache.sim.cost_model import DEVICES, MODELS, CostModel
 from minicache.sim.errors import Stuck
+from minicache.sim.fork import SetBlockSize
 from minicache.sim.library import find_scenario
 from minicache.sim.narrator import Narrator
 from minicache.sim.redact import redacted
@@ -128,6 +130,37 @@ def test_redaction_keeps_the_story_and_hides_the_text():
     assert "Its block 0 differs from user1's at token 13: a redacted token" in lookups[0]
     assert hidden.events != redacted(timeline).events, "each time with another key"
     assert hidden.scenario is None
+
+
+@pytest.mark.parametrize("change", [None, SetBlockSize(4)], ids=str)
+def test_redaction_keeps_the_reason_of_every_lookup(change):
+    timeline = Timeline.record(find_scenario("chunked-prefill"), "hash")
+    if change is not None:
+        timeline = timeline.fork(timeline.place_of_step(6), change)
+    hidden = redacted(timeline)
+    lookups = [place for place, event in enumerate(timeline.events) if isinstance(event, ev.PrefixMatched)]
+    assert lookups
+    for place in lookups:
+        before, after = timeline.findings.at(place), hidden.findings.at(place)
+        assert replace(after, here=before.here, there=before.there) == before
+    view = hidden.at(len(hidden) - 1)
+    for event in hidden.events:
+        if isinstance(event, ev.BlocksPublished):
+            tokens = view.ended[event.request].tokens
+            assert list(event.tokens) == tokens[event.start : event.start + len(event.tokens)]
+
+
+def test_redaction_hides_the_error_of_a_failed_step():
+    events = EventStream()
+    timeline = Timeline(9, 4)
+    events.sinks.append(timeline)
+    scheduler = Scheduler(HashChainCache(9, 4, events=events), events=events)
+    scheduler.add(Request("r", list(b"secret"), 1))
+    with pytest.raises(RuntimeError), scheduler.undo_on_error(scheduler.schedule()):
+        raise RuntimeError("secret")
+    lines = [line.words for line in Narrator(redacted(timeline)).lines()]
+    assert any("the model run of step 1 failed (redacted)" in line for line in lines)
+    assert not any("secret" in line for line in lines)
 
 
 def test_redaction_hides_stop_tokens():

@@ -5,10 +5,10 @@ import tracemalloc
 
 import pytest
 
+from minicache.text.byte_tokenizer import ByteTokenizer, PlainByteTokenizer
 from minicache.text.chat import Chat
 from minicache.text.renderer import Renderer
 from minicache.text.template import CHATML, ChatTemplate
-from minicache.text.tokenizer import ByteTokenizer, PlainByteTokenizer
 from tests.text.chat_templates import TEMPLATES
 
 WORDS = "The quick brown fox jumps over the lazy dog, twice.\n"

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from minicache.text import sources
+from minicache.text.byte_tokenizer import ByteTokenizer, PlainByteTokenizer
 from minicache.text.errors import TemplateFailed, TokenizerFailed
 from minicache.text.sources import open_template, open_tokenizer
 from minicache.text.template import CHATML
-from minicache.text.tokenizer import ByteTokenizer, PlainByteTokenizer
 from tests.text.tiny_hub import SMOLLM2_TEMPLATE, write_hub_folder
 
 TEXT = "Zoë <|im_start|> 日本"

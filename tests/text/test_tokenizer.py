@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minicache.text.byte_tokenizer import ByteTokenizer, PlainByteTokenizer
 from minicache.text.errors import TokenizerFailed
-from minicache.text.tokenizer import REPLACEMENT, ByteTokenizer, HubTokenizer, PlainByteTokenizer, StreamDecoder
+from minicache.text.tokenizer import REPLACEMENT, HubTokenizer, StreamDecoder
 from tests.text.tiny_hub import write_hub_folder
 
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs"]))

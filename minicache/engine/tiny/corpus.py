@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from minicache.text.tokenizer import ByteTokenizer
+from minicache.text.byte_tokenizer import ByteTokenizer
 
 CORPUS = Path(__file__).parent / "corpus"
 END_OF_TEXT = "<|endoftext|>"

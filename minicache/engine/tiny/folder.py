@@ -12,8 +12,8 @@ from torch import Tensor
 
 from minicache.engine.models.gguf import write_json
 from minicache.engine.models.store import TINY_FOLDER
+from minicache.text.byte_tokenizer import ByteTokenizer
 from minicache.text.template import CHATML
-from minicache.text.tokenizer import ByteTokenizer
 
 CONFIG: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],

@@ -21,7 +21,7 @@ from minicache.engine.models.store import TINY_FOLDER
 from minicache.engine.tiny.corpus import Sampler, encode, held_out
 from minicache.engine.tiny.decoder import Decoder
 from minicache.engine.tiny.folder import CONFIG, write_folder
-from minicache.text.tokenizer import ByteTokenizer
+from minicache.text.byte_tokenizer import ByteTokenizer
 
 SHAPES = ((256, 6, 0.55), (512, 3, 0.28), (1024, 2, 0.09), (2048, 1, 0.05), (4096, 1, 0.03))  # length, rows, share
 CHECKPOINT_EVERY = 100
