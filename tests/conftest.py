@@ -24,7 +24,7 @@ settings.register_profile("nightly", COMMON, max_examples=300, derandomize=False
 # A mutant dies by the cases that are written down, and also by those that are searched for. It is killed by the first
 # one that fails: making that one small takes minutes, and nobody reads it.
 settings.register_profile("fixed", COMMON, phases=[Phase.explicit])
-settings.register_profile("search", COMMON, max_examples=200, phases=[Phase.generate])
+settings.register_profile("search", COMMON, max_examples=100, phases=[Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 

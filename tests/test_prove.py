@@ -18,8 +18,8 @@ def law_of(kind):
     return Law(f"answers, {kind}", answers(kind), eventful_case(kind))
 
 
-def look(law, seconds=20, shrink=1.0):
-    """Until the law is broken, at most so long."""
+def look(law, seconds=600, shrink=0.3):
+    """Until the law is broken; a law that holds is looked at for `seconds`."""
     prove.prove([law], seconds, seed=1, shrink=shrink)
     return law
 
@@ -48,6 +48,7 @@ def test_a_wrong_hash_is_shown_at_the_first_token_that_comes_out_otherwise(monke
     assert "holds for this case now" in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 def test_a_failure_is_made_small(monkeypatch):
     """Also one that the first case shows, which is large and not random."""
     monkeypatch.setitem(workloads.CACHES, "hash", hashed_by(lambda parent, tokens, keys: (parent, tokens[:-1], keys)))
@@ -73,7 +74,7 @@ def test_a_table_that_is_not_rewritten_is_shown_at_the_last_event_before(make, m
 
 
 def test_what_holds_is_counted(tmp_path, capsys):
-    law = look(law_of("hash"), seconds=3)
+    law = look(law_of("hash"), seconds=1)
     assert law.broken is None
     assert law.examples > 0
     assert report([law], tmp_path) == 0

@@ -2,7 +2,7 @@
 
 Each prompt is asked cold (no cache) and warm (its system prompt is cached), and the logits of every generated token
 are compared bit for bit. In exact mode none may differ. How many do in fast mode depends on the CPU and on the model's
-sizes, so that is only printed; `tests/properties/test_exact_mode.py` has a model with which float32 does differ.
+sizes, so that is only printed; `tests/properties/engine/test_exact_mode.py` has a model with which float32 does differ.
 """
 
 import statistics

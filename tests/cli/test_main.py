@@ -146,7 +146,7 @@ def test_ctrl_c_in_the_middle_of_a_run():
     )
     assert process.stderr.readline() == "hash cache: stable, new\n"  # the model runs
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in errors
 

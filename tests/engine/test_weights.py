@@ -114,7 +114,7 @@ def test_a_second_thread_is_told_that_it_is_one_too_many(engine: Engine, monkeyp
 
     def waits(*arguments: object) -> object:
         entered.set()
-        assert leave.wait(30)
+        assert leave.wait(120)
         return run(*arguments)
 
     monkeypatch.setattr(engine.runner, "run", waits)
@@ -123,7 +123,7 @@ def test_a_second_thread_is_told_that_it_is_one_too_many(engine: Engine, monkeyp
     thread = threading.Thread(target=lambda: outputs.extend(engine.step()))
     thread.start()
     try:
-        assert entered.wait(30)
+        assert entered.wait(120)
         for call in (
             engine.step,
             engine.reset_prefix_cache,
@@ -137,7 +137,7 @@ def test_a_second_thread_is_told_that_it_is_one_too_many(engine: Engine, monkeyp
                 call()
     finally:
         leave.set()
-        thread.join(30)
+        thread.join(120)
     assert [output.finish_reason for output in outputs] == ["length"]
     assert engine.submit([1]) == "request-2", "another thread may drive it afterwards"
     engine.abort("request-2")

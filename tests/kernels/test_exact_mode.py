@@ -1,4 +1,4 @@
-"""In exact mode a cache hit changes nothing, bit for bit: the law of `tests/properties/test_exact_mode.py`, on Triton.
+"""In exact mode a cache hit changes nothing, bit for bit, on Triton: see `tests/properties/engine/test_exact_mode.py`.
 
 The kernels run interpreted, which rounds as the CPU's products do. Whether a row meets the same tiles of keys in the
 same order, from the same place of its own tile, is the same there as on a GPU; whether the GPU's products then have the

@@ -7,26 +7,25 @@ through a history of calls under all laws of the core, as in `core/`. `tests/pro
 import itertools
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from math import isfinite
 from typing import Any, Protocol
 
 import torch
 from hypothesis import strategies as st
 
-from minicache.core import SchedulerConfig
+from minicache.core import SchedulerConfig, StepPlan
 from minicache.core.event_log import to_json as event_to_json
 from minicache.core.events import Event, TokensSampled
-from minicache.engine import SamplingParams
+from minicache.engine import Engine, SamplingParams
 from tests.core.laws import WATCHERS
 from tests.core.world import Guard, History, Settings, Watcher, histories
-from tests.properties.serving import FAMILIES, Prompt, Run, assert_same, serve
-from tests.properties.test_cached_equals_uncached import Trouble
+from tests.properties.serving import FAMILIES, VOCABULARY, ModelFailed, Prompt, Run, assert_same, serve
 from tests.properties.workloads import (
+    eager_profile_for,
     eventful,
     make_cache,
-    profile_for,
     settings_for,
     small_pool,
     uncached,
@@ -52,6 +51,24 @@ class Case(Protocol):
         ...
 
     def to_json(self) -> Object: ...
+
+
+class Trouble:
+    """At some moments the model fails, before it has computed anything or after; at some a request is aborted."""
+
+    def __init__(self, choices: Iterator[str]) -> None:
+        self.choices = choices
+
+    def __call__(self, engine: Engine, plan: StepPlan | None, when: str) -> None:
+        choice = next(self.choices)
+        if choice == "fail" and plan is not None:
+            raise ModelFailed
+        if choice == "abort" and plan is None and engine.has_unfinished:
+            engine.abort(list(engine._samples)[-1])
+        if choice == "abort" and plan:
+            request = plan.scheduled[-1].request
+            if not request.status.is_final:
+                engine.scheduler.abort(request.id)
 
 
 @dataclass(frozen=True)
@@ -186,11 +203,13 @@ def _told(error: AssertionError) -> Object:
 
 
 @st.composite
-def answers(draw: st.DrawFn, kind: str) -> AnswersCase:
-    """The workloads of `test_cached_equals_uncached.py`; every other one has troubles."""
+def answers(draw: st.DrawFn, kind: str, troubled: bool | None = None) -> AnswersCase:
+    """Any workload, with troubles or without; None: every other one has some."""
     block_size, prompts = draw(workloads())
     spare = draw(st.sampled_from([0, 0, 1, 3]))
     what = st.sampled_from(["", "", "", "", "fail", "abort"])
+    if troubled is None:
+        troubled = draw(st.booleans())
     return AnswersCase(
         kind,
         block_size,
@@ -198,15 +217,32 @@ def answers(draw: st.DrawFn, kind: str) -> AnswersCase:
         draw(st.sampled_from(list(FAMILIES))),
         draw(settings_for(kind)),
         tuple(prompts),
-        tuple(draw(st.lists(what, max_size=draw(st.sampled_from([0, 30]))))),
+        tuple(draw(st.lists(what, max_size=30))) if troubled else (),
     )
 
 
-def eventful_case(kind: str) -> AnswersCase:
-    """One that is known to be hit and to evict."""
+def eventful_case(kind: str, family: str = "llama", troubles: tuple[str, ...] = ()) -> AnswersCase:
+    """One that is hit, evicts and preempts. A trouble is for each of: before a step, after it, between two steps."""
     block_size, prompts = eventful()
-    pool = small_pool(block_size, prompts, spare=0)
-    return AnswersCase(kind, block_size, pool, "llama", profile_for(kind), tuple(prompts))
+    pool = small_pool(block_size, prompts, spare=2)
+    return AnswersCase(kind, block_size, pool, family, eager_profile_for(kind), tuple(prompts), troubles)
+
+
+def eventful_cases(kind: str) -> list[AnswersCase]:
+    """With a model of each family; and with answers that half of all tokens end."""
+    cases = [eventful_case(kind, family) for family in FAMILIES]
+    short = [replace(p, params=replace(p.params, stop_tokens=range(VOCABULARY // 2))) for p in cases[0].prompts]
+    return [*cases, replace(cases[0], prompts=tuple(short))]
+
+
+def troubled_cases(kind: str) -> list[AnswersCase]:
+    """The model fails in the first step, where prompts are found before they are computed, if at all; and later; and
+    requests are aborted in the middle of a step and between two."""
+    step = ("", "", "")
+    return [
+        eventful_case(kind, troubles=troubles)
+        for troubles in (("fail",), (*step, "fail", "", "", "", "abort", "fail"), (*step, "", "fail", "", "abort"))
+    ]
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ moves = st.one_of(
     st.tuples(st.sampled_from(["run", "run back"]), st.integers(1, 12)),
 )
 walks = st.lists(moves, min_size=1, max_size=12)
+runs = st.sampled_from(list(TIMELINES))
 
 
 def make(playable, move):

@@ -16,6 +16,14 @@ from minicache_tui.sources import open_run
 from tests.tui import idle
 
 idle.use()
+PATIENCE = 120.0  # seconds; what is waited for comes in a fraction of one, on a machine that is not busy
+
+
+class PatientApp(MinicacheApp):
+    """Its notes stay until the next key, however slow the machine is."""
+
+    def notify(self, message: str, *, timeout: float | None = None, **options: Any) -> None:
+        super().notify(message, timeout=PATIENCE, **options)
 
 
 class Shell:
@@ -82,9 +90,9 @@ class Shell:
         return ["".join(segment.text for segment in strip) for strip in self.app.screen._compositor.render_strips()]
 
 
-async def until(shell: Shell, condition: Callable[[], bool], seconds: float = 10) -> None:
+async def until(shell: Shell, condition: Callable[[], bool]) -> None:
     """Let time pass until it holds."""
-    limit = time.monotonic() + seconds
+    limit = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < limit, shell.lines
         await shell.pilot.pause(0.01)
@@ -103,7 +111,7 @@ def drive(
 
     async def run() -> None:
         run = open_run(opened) if isinstance(opened, str) else opened
-        app = MinicacheApp(run, reduced_motion=True, clock=clock, **options)  # type: ignore[arg-type]
+        app = PatientApp(run, reduced_motion=True, clock=clock, **options)  # type: ignore[arg-type]
         async with app.run_test(size=size, notifications=notes) as pilot:
             for _ in range(4):
                 await pilot.pause()

@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from minicache.core import events as ev
 from minicache_tui.panels.line import ascii_only
 from minicache_tui.signs import ASCII, Sign
+from tests.thinned import thinned
 
 from .panels_app import PanelsApp, drive, player_of
 
@@ -30,7 +31,7 @@ def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
     drive(app, (160, 48), play)
 
 
-@pytest.mark.parametrize("name", ["radix-split-and-prune", "sglang-article", "timestamp-user-turn"])
+@pytest.mark.parametrize("name", thinned(["radix-split-and-prune", "sglang-article", "timestamp-user-turn"]))
 def test_in_ascii_no_branch_looks_like_a_wall_of_the_ribbon_or_like_a_sign(name: str) -> None:
     app = PanelsApp(player_of(name), ascii=True)
 

@@ -8,6 +8,7 @@ from textual.widgets import OptionList
 from minicache.sim.library import find_scenario, scenario_names
 from minicache_tui.screens.chooser import ENGINES
 from minicache_tui.sources import open_run
+from tests.thinned import thinned
 
 from .shell_app import Shell, drive
 
@@ -16,7 +17,7 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 48)])
+@pytest.mark.parametrize("size", thinned([(60, 20), (80, 24), (160, 48)]))
 def test_every_description_can_be_read_to_its_end(size) -> None:
     async def play(shell: Shell) -> None:
         options, about = shell.app.screen.query_one(OptionList), shell.app.screen.query_one("#about")
@@ -66,7 +67,7 @@ def test_reading_on_at_the_end_goes_back_to_the_beginning_and_another_run_begins
     drive(play, None, size=(60, 20))
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+@pytest.mark.parametrize("size", thinned([(60, 20), (80, 24)]))
 def test_the_first_of_a_group_stands_below_the_groups_name(size) -> None:
     async def play(shell: Shell) -> None:
         options = shell.app.screen.query_one(OptionList)
@@ -144,7 +145,9 @@ def test_no_story_has_marks_that_would_be_shown_raw() -> None:
         assert not found, (name, found)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (109, 30), (110, 36), (120, 36), (160, 48)])
+@pytest.mark.parametrize(
+    "size", thinned([(60, 20), (80, 24), (109, 30), (110, 36), (120, 36), (160, 48)], (60, 20), (110, 36))
+)
 def test_every_title_can_be_read_whole(size) -> None:
     """In the list from 80 columns on; else above or in the description of what is highlighted."""
 

@@ -4,7 +4,7 @@ import shlex
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache.bench.sim import workload
@@ -19,6 +19,7 @@ from minicache_tui.comparison import Comparison
 from minicache_tui.model.strip import GLYPHS, rank_of
 from minicache_tui.player import BEAT_SECONDS, Player, Selection
 from minicache_tui.sources import go_to, open_both, open_run
+from tests.thinned import several
 
 from .player_runs import make, shown, walks
 
@@ -169,9 +170,7 @@ MODELS = {name: Model(comparison) for name, comparison in MADE.items()}
 POINTS = [[Breakpoint(kind="BlocksAdopted")], [Breakpoint(kind="BlocksEvicted"), Breakpoint(block=3)], []]
 
 
-@pytest.mark.parametrize("name", MADE)
-@settings(max_examples=25)
-@given(data=st.data(), walk=walks, points=st.sampled_from(POINTS))
+@given(name=st.sampled_from(list(MADE)), data=st.data(), walk=walks, points=st.sampled_from(POINTS))
 def test_every_move_goes_where_a_search_among_all_frames_finds(name, data, walk, points):
     comparison, model = MADE[name], MODELS[name]
     comparison.start()
@@ -255,7 +254,7 @@ def test_the_strip_has_every_frame_and_shows_what_is_rare_on_either_side(name, w
     assert not any(cell.contains_place for cell in comparison.strip(width))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("two-equal-prompts", "radix"), ("thundering-herd", "hash")])
+@pytest.mark.parametrize(("name", "kind"), several([("two-equal-prompts", "radix"), ("thundering-herd", "hash")]))
 def test_two_caches_that_are_compared_from_a_run_can_be_opened_again(name, kind):
     player = open_run(name, kind, ["seed=3"])
     comparison = Comparison.of_kinds(player.timeline.scenario, 1, player.command)
@@ -287,9 +286,7 @@ def test_of_what_no_command_opens_it_is_said_and_the_run_that_it_was_made_of_is_
     assert Player(player.timeline).reopening == "No command opens this run again."
 
 
-@pytest.mark.parametrize("name", MADE)
-@settings(max_examples=15)
-@given(walk=walks)
+@given(name=st.sampled_from(list(MADE)), walk=walks)
 def test_no_move_takes_one_side_a_step_ahead(name, walk):
     comparison = MADE[name]
     comparison.start()

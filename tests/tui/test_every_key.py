@@ -25,6 +25,7 @@ from minicache_tui.screens.menu import Menu
 from minicache_tui.screens.stage import Stage, StageOfTwo
 from minicache_tui.screens.too_small import TooSmall
 from minicache_tui.sources import open_both
+from tests.thinned import thinned
 
 from .shell_app import Shell, drive
 
@@ -138,6 +139,7 @@ def opened(situation: Situation) -> object:
     return open_both(NAME) if situation.opened == "both" else situation.opened
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("screen", SITUATIONS)
 def test_every_key_of_a_screen_does_something(screen, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -153,6 +155,7 @@ def test_every_key_of_a_screen_does_something(screen, tmp_path, monkeypatch) -> 
     assert pressed
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("screen", "key", "action"),
     [every for every in EVERY if every[2] in LEAVE and every[0] not in (Help, Ask, Menu)],
@@ -182,7 +185,7 @@ def test_no_key_is_left_out() -> None:
 # What has no binding of a screen
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+@pytest.mark.parametrize("size", thinned([(80, 24), (160, 48)]))
 def test_tab_goes_through_all_panels_and_shift_tab_back(size) -> None:
     async def play(shell: Shell) -> None:
         names = []
@@ -203,7 +206,9 @@ def test_tab_goes_through_all_panels_and_shift_tab_back(size) -> None:
     drive(play, NAME, size=size)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (80, 48), (120, 36), (160, 48), (160, 24)])
+@pytest.mark.parametrize(
+    "size", thinned([(60, 20), (80, 24), (80, 48), (120, 36), (160, 48), (160, 24)], (60, 20), (160, 48))
+)
 def test_one_to_four_show_their_panel_and_focus_it(size) -> None:
     async def play(shell: Shell) -> None:
         for number in (2, 1, 3, 4, 1, 4, 2, 3, 1):
@@ -217,7 +222,7 @@ def test_one_to_four_show_their_panel_and_focus_it(size) -> None:
     drive(play, NAME, size=size)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 36), (160, 48)])
+@pytest.mark.parametrize("size", thinned([(60, 20), (80, 24), (120, 36), (160, 48)], (80, 24), (120, 36)))
 def test_one_and_two_show_their_side_of_a_comparison_where_there_is_no_room_for_both(size) -> None:
     async def play(shell: Shell) -> None:
         def sides() -> tuple[bool, bool]:
@@ -286,7 +291,7 @@ ANYWHERE = {
 }
 
 
-@pytest.mark.parametrize("playing", [False, True])
+@pytest.mark.parametrize("playing", thinned([False, True]))
 @pytest.mark.parametrize("screen", ANYWHERE)
 def test_ctrl_c_quits_at_once_from_everywhere_with_the_status_of_an_interrupt(screen, playing) -> None:
     name, keys = ANYWHERE[screen]
@@ -305,7 +310,7 @@ def test_ctrl_c_quits_at_once_from_everywhere_with_the_status_of_an_interrupt(sc
     drive(play, open_both(NAME) if name == "both" else name)
 
 
-@pytest.mark.parametrize("screen", [Stage, StageOfTwo, Chooser])
+@pytest.mark.parametrize("screen", thinned([Stage, StageOfTwo, Chooser], Stage, Chooser))
 def test_ctrl_p_opens_all_commands_which_can_be_searched_and_done(screen) -> None:
     async def play(shell: Shell) -> None:
         dark = shell.app.current_theme.dark

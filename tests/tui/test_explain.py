@@ -13,6 +13,7 @@ from minicache_tui.panels.explain import CARD, RULE, Explain
 from minicache_tui.panels.line import width_of
 from minicache_tui.player import Player
 from minicache_tui.sources import open_log
+from tests.thinned import thinned
 
 from .shell_app import Shell, drive
 
@@ -80,11 +81,11 @@ async def text_of(shell: Shell) -> str:
     return " ".join(" ".join(shell.lines).replace("│", " ").replace("▌", " ").split())
 
 
-@pytest.mark.parametrize("name", ["preempt-and-resume", "thundering-herd"])
+@pytest.mark.parametrize("name", thinned(["preempt-and-resume", "thundering-herd"]))
 def test_a_log_that_stops_in_the_middle_says_so_and_its_last_event_keeps_its_rule(name, tmp_path) -> None:
     whole = Timeline.record(find_scenario(name))
     seen = set()
-    for events in range(1, len(whole.events), max(1, len(whole.events) // 12)):
+    for events in range(1, len(whole.events), max(1, len(whole.events) // 6)):
         player = open_log(log_of(tmp_path, name, events))
         view = whole.at(events - 1)
         waiting, running = len(view.waiting), len(view.running)

@@ -15,6 +15,7 @@ from minicache_tui.screens.help import Help
 from minicache_tui.screens.main import MainScreen
 from minicache_tui.screens.stage import Stage
 from minicache_tui.signs import MEANINGS, Sign
+from tests.thinned import thinned
 
 from .shell_app import Shell, drive, until
 
@@ -41,8 +42,8 @@ async def whole(shell: Shell, key: str = "pagedown") -> list[str]:
     raise AssertionError("it does not end")
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("options", [{}, {"ascii": True}, {"light": True}], ids=["dark", "ascii", "light"])
+@pytest.mark.parametrize("size", thinned(SIZES, SIZES[0], SIZES[-1]))
+@pytest.mark.parametrize("options", thinned([{}, {"ascii": True}, {"light": True}]), ids=["dark", "ascii", "light"])
 def test_all_of_it_can_be_read_at_every_size(size, options) -> None:
     async def play(shell: Shell) -> None:
         await shell.press("question_mark")

@@ -14,13 +14,14 @@ from minicache.sim.narrator import Narrator
 from minicache_tui.live import EngineFailed, HistoryFull, LiveEngine
 
 from .player_runs import shown
+from .shell_app import PATIENCE
 
 PROMPT = "You are a support bot. Where is my "
 
 
 def wait(engine, *requests):
     """Take in events until the requests are done."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE
     while not set(requests) <= set(engine.timeline.at(len(engine.timeline) - 1).ended):
         engine.poll()
         assert time.monotonic() < until
@@ -145,7 +146,7 @@ def test_a_failure_in_the_thread_is_told(engine, monkeypatch):
 
     monkeypatch.setattr(engine._engine, "step", step)
     engine.submit(PROMPT, 2)
-    engine._thread.join(10)
+    engine._thread.join(120)
     assert engine.poll()  # what happened before is taken in first
     with pytest.raises(EngineFailed, match="out of memory"):
         engine.poll()

@@ -16,16 +16,9 @@ from minicache_tui.player import Player, Selection
 from minicache_tui.screens.chooser import Chooser
 from minicache_tui.screens.stage import Stage
 
-from .shell_app import Shell, drive
+from .shell_app import PATIENCE, Shell, drive, until
 
 OF = {key.action: key.keys.split(",")[0] for key in KEYS}
-
-
-async def until(shell: Shell, condition, seconds: float = 30) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, shell.lines
-        await shell.pilot.pause(0.01)
 
 
 async def pick(shell: Shell, id: str) -> None:
@@ -111,7 +104,7 @@ def test_an_engine_that_is_loaded_does_not_come_in_between(where, monkeypatch) -
     real = LiveEngine.__init__
 
     def init(self, *args, **options):
-        assert may_load.wait(30)
+        assert may_load.wait(120)
         real(self, *args, **options)
 
     monkeypatch.setattr(LiveEngine, "__init__", init)
@@ -188,7 +181,7 @@ def test_in_the_middle_of_a_run_nothing_is_said_of_it_all() -> None:
     """At the end of what there is by now, while a request runs."""
     with LiveEngine("tiny") as live:
         live.submit("Where is my parcel?", 8)
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + PATIENCE
         while live.busy:
             live.poll()
             assert time.monotonic() < limit

@@ -13,6 +13,7 @@ from minicache_tui.panels.tree import Tree
 from minicache_tui.screens.stage import Stage
 from minicache_tui.screens.too_small import TooSmall
 from minicache_tui.sources import open_both
+from tests.thinned import thinned
 
 from .shell_app import Shell, drive
 
@@ -20,7 +21,7 @@ OF = {key.action: key.keys.split(",")[0] for key in KEYS}
 SIZES = [(60, 20), (80, 24), (100, 36), (120, 36), (120, 30), (160, 48)]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", thinned(SIZES, (60, 20), (120, 36)))
 @pytest.mark.parametrize("run", ["timestamp-top", "both"])
 def test_a_note_covers_neither_titles_nor_the_figures_of_any_panel(run, size) -> None:
     opened = open_both("timestamp-top") if run == "both" else run
@@ -65,21 +66,24 @@ def test_a_note_of_a_live_run_can_be_read_whole(size) -> None:
 # Too small
 
 
-@pytest.mark.parametrize("size", [(50, 15), (59, 30), (30, 8), (80, 10), (20, 6)])
-def test_what_is_too_small_is_said_in_whole(size) -> None:
+def test_what_is_too_small_is_said_in_whole() -> None:
     async def play(shell: Shell) -> None:
-        await shell.pilot.resize_terminal(*size)
-        await shell.pilot.pause()
-        text = " ".join(" ".join(shell.lines).split())
-        assert text == "Too small: at least 60×20 characters are needed. Ctrl-C quits."
+        for size in ((50, 15), (59, 30), (30, 8), (80, 10), (20, 6)):
+            await shell.pilot.resize_terminal(*size)
+            await shell.pilot.pause()
+            text = " ".join(" ".join(shell.lines).split())
+            assert text == "Too small: at least 60×20 characters are needed. Ctrl-C quits.", size
 
     drive(play)
 
 
-@pytest.mark.parametrize("keys", [(), ("ctrl+p",), ("question_mark",), ("f",), ("ctrl+p", "q")])
-@pytest.mark.parametrize("before", [(), ("f",), ("g",), ("question_mark",), ("ctrl+p",)])
-def test_too_small_is_gone_when_it_is_larger_whatever_was_pressed(before, keys) -> None:
+@pytest.mark.parametrize("before", thinned([(), ("f",), ("g",), ("question_mark",), ("ctrl+p",)], (), ("f",)))
+def test_too_small_is_gone_when_it_is_larger_whatever_was_pressed(before) -> None:
     async def play(shell: Shell) -> None:
+        for keys in ((), ("ctrl+p",), ("question_mark",), ("f",), ("ctrl+p", "q")):
+            await smaller_and_larger(shell, keys)
+
+    async def smaller_and_larger(shell: Shell, keys: tuple[str, ...]) -> None:
         stage = shell.app.screen
         await shell.press(*before)
         dialog = shell.app.screen

@@ -13,6 +13,7 @@ from minicache_tui.panels.line import ascii_only
 from minicache_tui.panels.panel import Panel
 from minicache_tui.player import Player
 from minicache_tui.signs import ASCII, UNICODE, Sign
+from tests.thinned import several
 from tests.tui.panels_app import PanelsApp, drive, player_of
 
 SIZES = [(60, 20), (80, 24), (80, 48), (103, 31), (104, 32), (120, 36), (139, 41), (140, 32), (160, 24), (160, 48)]
@@ -57,8 +58,7 @@ def test_nothing_overlaps_and_nothing_is_squeezed(size: tuple[int, int]) -> None
     drive(app, size, play)
 
 
-@pytest.mark.parametrize("ascii", [False, True])
-@pytest.mark.parametrize("tab", [1, 2])
+@pytest.mark.parametrize(("tab", "ascii"), several([(1, False), (2, True), (1, True), (2, False)]))
 def test_another_size_draws_what_a_screen_of_that_size_draws(tab: int, ascii: bool) -> None:
     """With no move in between: which panels are seen, their titles and their tabs."""
     sizes = [(160, 48), (80, 24), (160, 48), (80, 48), (160, 24), (120, 36), (60, 20), (104, 32)]

@@ -2,7 +2,7 @@
 exactly what differs."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache.sim.breakpoint import Breakpoint
@@ -10,15 +10,14 @@ from minicache.sim.timeline import Timeline
 from minicache_tui.model.state import State
 from minicache_tui.player import BEAT_SECONDS, SPEEDS, Player, Run, Selection
 
-from .player_runs import POINTS, TIMELINES, cells_of, make, moves, player_at, shown, walks
+from .player_runs import POINTS, TIMELINES, cells_of, make, moves, player_at, runs, shown, walks
 
-runs = pytest.mark.parametrize("timeline", TIMELINES.values(), ids=list(TIMELINES))
+every_run = pytest.mark.parametrize("timeline", TIMELINES.values(), ids=list(TIMELINES))
 
 
-@runs
-@settings(max_examples=12)
-@given(walk=walks)
-def test_after_any_moves_all_is_as_for_a_fresh_player_at_that_place(timeline, walk):
+@given(run=runs, walk=walks)
+def test_after_any_moves_all_is_as_for_a_fresh_player_at_that_place(run, walk):
+    timeline = TIMELINES[run]
     player = Player(timeline)
     player.breakpoints = list(POINTS)
     for move in walk:
@@ -29,11 +28,10 @@ def test_after_any_moves_all_is_as_for_a_fresh_player_at_that_place(timeline, wa
     assert player.view.scheduler_snapshot() == timeline.at(player.place).scheduler_snapshot()
 
 
-@runs
-@settings(max_examples=12)
-@given(walk=walks, data=st.data())
-def test_what_is_selected_is_there_and_the_tokens_are_of_a_request_that_came(timeline, walk, data):
+@given(run=runs, walk=walks, data=st.data())
+def test_what_is_selected_is_there_and_the_tokens_are_of_a_request_that_came(run, walk, data):
     """Whatever is selected and wherever one moves: Explain has something to say of it."""
+    timeline = TIMELINES[run]
     player = Player(timeline)
     for move in walk:
         make(player, move)
@@ -52,7 +50,7 @@ def test_what_is_selected_is_there_and_the_tokens_are_of_a_request_that_came(tim
         player.select(data.draw(st.sampled_from(data.draw(st.sampled_from([some for some in there if some])))))
 
 
-@runs
+@every_run
 def test_every_event_can_be_taken_back(timeline):
     """Forward one by one and back one by one, with every state on the way."""
     state = State(timeline)
@@ -84,9 +82,9 @@ def test_it_does_not_matter_where_the_checkpoints_are(name, monkeypatch):
             assert cells_of(player_at(timeline, place)) == expected[place]
 
 
-@runs
-@given(walk=walks, last=moves)
-def test_changed_is_exactly_the_blocks_whose_cell_differs(timeline, walk, last):
+@given(run=runs, walk=walks, last=moves)
+def test_changed_is_exactly_the_blocks_whose_cell_differs(run, walk, last):
+    timeline = TIMELINES[run]
     player = Player(timeline)
     for move in walk:
         make(player, move)
@@ -105,9 +103,9 @@ def test_changed_is_exactly_the_blocks_whose_cell_differs(timeline, walk, last):
         assert player.changed == {block for block in range(len(after)) if before[block] != after[block]}
 
 
-@runs
-@given(place=st.integers(-1, 160))
-def test_a_step_and_a_step_back_return_to_a_stop(timeline, place):
+@given(run=runs, place=st.integers(-1, 160))
+def test_a_step_and_a_step_back_return_to_a_stop(run, place):
+    timeline = TIMELINES[run]
     player = player_at(timeline, min(place, len(timeline) - 1))
     player.step()
     player.back()
@@ -118,7 +116,7 @@ def test_a_step_and_a_step_back_return_to_a_stop(timeline, place):
         assert player.place == at_stop
 
 
-@runs
+@every_run
 def test_moves_say_whether_they_moved_and_stay_within_the_run(timeline):
     player = Player(timeline)
     assert not player.back()

@@ -1,18 +1,19 @@
 """State and rows however they were reached, over runs with many checkpoints, and how little a step back does."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minicache.sim.timeline import Timeline
 from minicache_tui.model import folding, state, stretch
 from minicache_tui.model.state import State
 from minicache_tui.player import Player
+from tests.thinned import thinned
 
-from .player_runs import TIMELINES, make, player_at, shown, walks
+from .player_runs import TIMELINES, make, player_at, runs, shown, walks
 
 BEHIND, REMEMBERED, NEAR = 6, 15, 8
-runs = pytest.mark.parametrize("recorded", TIMELINES.values(), ids=list(TIMELINES))
+every_run = pytest.mark.parametrize("recorded", TIMELINES.values(), ids=list(TIMELINES))
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +50,8 @@ def forward(timeline):
     return [(walked.go(place), all_of(walked))[1] for place in range(-1, len(timeline))]
 
 
-@runs
-@pytest.mark.parametrize("every", [1, 4, 11])
+@every_run
+@pytest.mark.parametrize("every", thinned([1, 4, 11], 4))
 def test_back_from_any_place_to_the_beginning_every_state_is_as_on_the_way_there(recorded, every):
     timeline = with_checkpoints(recorded, every)
     expected = forward(timeline)
@@ -62,11 +63,9 @@ def test_back_from_any_place_to_the_beginning_every_state_is_as_on_the_way_there
             assert all_of(back) == expected[place + 1], place
 
 
-@runs
-@settings(max_examples=30)
-@given(every=st.integers(1, 20), walk=st.lists(st.integers(-12, 12) | st.integers(-200, 200), max_size=30))
-def test_after_any_walk_the_state_is_that_of_the_place(recorded, every, walk):
-    timeline = with_checkpoints(recorded, every)
+@given(run=runs, every=st.integers(1, 20), walk=st.lists(st.integers(-12, 12) | st.integers(-200, 200), max_size=30))
+def test_after_any_walk_the_state_is_that_of_the_place(run, every, walk):
+    timeline = with_checkpoints(TIMELINES[run], every)
     walked = State(timeline)
     for by in walk:
         place = max(-1, min(walked.place + by, len(timeline) - 1))
@@ -82,12 +81,10 @@ def test_after_any_walk_the_state_is_that_of_the_place(recorded, every, walk):
             assert changed == differ
 
 
-@runs
-@settings(max_examples=25)
-@given(every=st.integers(1, 20), walk=walks, reads=st.lists(st.booleans(), min_size=12, max_size=12))
-def test_rows_that_were_kept_are_those_of_a_fresh_player(recorded, every, walk, reads):
+@given(run=runs, every=st.integers(1, 20), walk=walks, reads=st.lists(st.booleans(), min_size=12, max_size=12))
+def test_rows_that_were_kept_are_those_of_a_fresh_player(run, every, walk, reads):
     """Also if nobody looks at them for a while, and if the player gets ready for what comes next."""
-    timeline = with_checkpoints(recorded, every)
+    timeline = with_checkpoints(TIMELINES[run], every)
     player = Player(timeline)
     for move, read in zip(walk, reads, strict=False):
         make(player, move)
@@ -96,7 +93,7 @@ def test_rows_that_were_kept_are_those_of_a_fresh_player(recorded, every, walk, 
             assert shown(player) == shown(player_at(timeline, player.place))
 
 
-@runs
+@every_run
 def test_every_row_that_comes_goes_or_moves_is_where_it_would_be_laid_out(recorded):
     """Event by event, there and back: the kept rows and the kept order of leaves against new ones."""
     player = Player(recorded)
@@ -134,11 +131,14 @@ def test_a_step_back_folds_a_few_events_and_is_never_without_the_stretch_before(
     assert 0 < most <= 7
 
 
-@runs
-@settings(max_examples=30)
-@given(every=st.integers(1, 20), walk=st.lists(st.integers(-12, 12), min_size=1, max_size=20), back=st.integers(0, 9))
-def test_who_looks_back_sees_earlier_states_and_leaves_all_as_it_was(recorded, every, walk, back):
-    timeline = with_checkpoints(recorded, every)
+@given(
+    run=runs,
+    every=st.integers(1, 20),
+    walk=st.lists(st.integers(-12, 12), min_size=1, max_size=20),
+    back=st.integers(0, 9),
+)
+def test_who_looks_back_sees_earlier_states_and_leaves_all_as_it_was(run, every, walk, back):
+    timeline = with_checkpoints(TIMELINES[run], every)
     expected = forward(timeline)
     walked = State(timeline)
     for by in walk:

@@ -9,6 +9,7 @@ from minicache_tui.panels.strip import Strip
 from minicache_tui.playable import BEAT_SECONDS
 from minicache_tui.player import NOTHING, Selection
 from minicache_tui.sources import open_both, open_run
+from tests.thinned import thinned
 
 from .player_runs import TIMELINES
 from .shell_app import Shell, drive, until
@@ -22,7 +23,7 @@ def column(strip: Strip, cell: int) -> tuple[int, int]:
     return 2 + strip._column(cell), 0
 
 
-@pytest.mark.parametrize("size", [(60, 20), (160, 48)])
+@pytest.mark.parametrize("size", thinned([(60, 20), (160, 48)]))
 @pytest.mark.parametrize("show", ["down", "up", "enter"])
 def test_by_keys_alone_an_event_is_selected_explained_and_gone_to(size, show) -> None:
     async def play(shell: Shell) -> None:
@@ -87,7 +88,7 @@ def test_a_cell_that_shows_a_breakpoint_stands_for_the_event_at_which_it_stops()
     drive(play, NAME, size=(60, 20))
 
 
-@pytest.mark.parametrize("kind", ["BlocksEvicted", "TokensComputed"])
+@pytest.mark.parametrize("kind", thinned(["BlocksEvicted", "TokensComputed"]))
 def test_brackets_go_by_the_kind_of_the_event_that_is_selected(kind) -> None:
     run = TIMELINES[f"{NAME}, hash"]
     place = run.next(20, kind)
@@ -124,7 +125,7 @@ def test_with_nothing_selected_brackets_go_by_the_kind_of_this_event() -> None:
 # The mouse
 
 
-@pytest.mark.parametrize("width", [60, 100, 160, 300])
+@pytest.mark.parametrize("width", thinned([60, 100, 160, 300]))
 @pytest.mark.parametrize("opened", [NAME, "two-equal-prompts", "both"])
 def test_the_mouse_gets_from_the_beginning_to_the_end_of_a_run(width, opened) -> None:
     async def play(shell: Shell) -> None:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-DEADLINE = 20.0  # seconds; what is waited for comes in a fraction of one
+DEADLINE = 120.0  # seconds; what is waited for comes in a fraction of one
 # What reads lines here may have told the environment its own size, which programs believe.
 SHELL = "env -u COLUMNS -u LINES -u NO_COLOR PS1='$ ' ENV= sh"
 TUI = f"{shlex.quote(sys.executable)} -m minicache tui"

@@ -131,7 +131,7 @@ def test_a_live_engine_serves_what_is_typed_and_can_be_scrubbed() -> None:
         await shell.answer("")
         assert shell.error == "the prompt is empty: type some text"
         await shell.answer("Once upon a time")
-        await until(shell, lambda: "prompt-1" in live.timeline.at(len(live.timeline) - 1).ended, 60)
+        await until(shell, lambda: "prompt-1" in live.timeline.at(len(live.timeline) - 1).ended)
         await until(shell, lambda: isinstance(shell.player.current, PrefixMatched))
         assert "prompt-1 looks up" in " ".join(shell.lines), "it stays where the lookup is told"
         await shell.press("end")
