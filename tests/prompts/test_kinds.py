@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from minicache.prompts.kinds import WORDS, Kind, Layer
+from minicache.prompts.html import PAGE
+from minicache.prompts.kinds import LAYERS, WORDS, Kind, Layer
 from minicache.prompts.rules.table import RULES
 from tests.prompts.cases import SYS, call, result, say, then, tool
 from tests.prompts.diffs import diff_of, logged, means, verdicts
 from tests.prompts.templates import TEMPLATES
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "diff.md"
+RIDDLES = re.compile(r"\b(behind|beside|anew|so many|somebody|nobody|whoever|told|all that|what it|another one)\b")
 REST = ("hello", "bye")
 
 
@@ -353,3 +355,13 @@ def test_every_kind_has_words_and_stands_in_the_reference():
         written = {Layer(name) for name in layers.split(", ")}
         assert {rule.layer for rule in RULES if rule.kind == kind} <= written
     assert all(rule.detect.__doc__ for rule in RULES)
+
+
+def test_the_report_speaks_plain_english():
+    """Words, layers, advice and the page say what is meant: after instead of behind, a noun instead of all that."""
+    texts = [*WORDS.values(), *LAYERS.values(), *(rule.fix for rule in RULES), PAGE.read_text(encoding="utf-8")]
+    texts.append(REFERENCE.read_text(encoding="utf-8"))
+    assert [match[0] for match in map(RIDDLES.search, texts) if match] == []
+    assert set(LAYERS) == set(Layer)
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+) \|$", REFERENCE.read_text(encoding="utf-8").split("## Layers")[1], re.M)
+    assert dict(rows[: len(Layer)]) == {str(layer): words for layer, words in LAYERS.items()}
