@@ -12,9 +12,8 @@ from pathlib import Path
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
 CHART = """
-from pathlib import Path
-from minicache.bench.charts import Chart, Panel, write_svg
-write_svg(Path("chart.svg"), Chart("A chart", [Panel("Bars", ["one"], {"all": [1.0]})]))
+from minicache.bench.charts import Chart, Panel, draw
+assert "svg" in draw(Chart("A chart", [Panel("Bars", ["one"], {"all": [1.0]})]))
 """  # without an engine no experiment can run
 # Extra to install -> the commands that need them.
 USES = {

@@ -3,11 +3,7 @@
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
-
-from minicache.common import files
-from minicache.core.errors import InvalidArgument
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73")  # distinct for people who see few colours (Okabe and Ito)
 HATCHES = ("", "//", "..")  # and in print
@@ -25,33 +21,11 @@ class Panel:
 
 
 class Chart(NamedTuple):
-    """Panels below one another under a title; the note below them states the conditions."""
+    """Panels with the same series, below one another; the note at the end states the conditions."""
 
     title: str
     panels: Sequence[Panel]
     note: str = ""
-
-
-def require_writable(path: Path) -> None:
-    """Raises `InvalidArgument` if an SVG cannot be written there, before the experiment has run."""
-    if path.suffix != ".svg":
-        raise InvalidArgument(f"--svg: {path} does not end in .svg")
-    try:
-        files.require_writable(path)
-    except OSError as error:
-        raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None
-
-
-def write_svg(path: Path, chart: Chart) -> None:
-    """Draw the panels, which have the same series, one below the other. The file is whole or absent.
-
-    Raises `InvalidArgument` if it cannot be written.
-    """
-    text = draw(chart)
-    try:
-        files.write_text(path, text)
-    except OSError as error:
-        raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None
 
 
 def draw(chart: Chart) -> str:

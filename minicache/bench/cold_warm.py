@@ -20,10 +20,10 @@ from rich.console import Console
 
 from minicache.bench.charts import Chart, Panel
 from minicache.bench.conditions import Conditions
-from minicache.bench.experiment import CACHES, CacheNames, Experiment, ModelName, Option, Result, Show, discard
+from minicache.bench.experiment import CACHES, CacheNames, Experiment, ModelName, Option, Show, discard
 from minicache.bench.measure import BLOCK_SIZES, Answer, Arm, Chat, Row, Tokens, ask, difference, engine_for, messages
 from minicache.bench.support_bot import question, system_prompt
-from minicache.bench.tables import NAMES, bar, plain_table, ttft_cells, verdict
+from minicache.bench.tables import NAMES, Compared, bar, plain_table, ttft_cells
 from minicache.common.progress import Counter, Progress, silent
 from minicache.core.errors import InvalidArgument, require_int
 
@@ -117,14 +117,9 @@ class ColdWarm(Experiment):
                     rows[cache][form].add(len(prompt), ask(engines[cache], prompt, self.max_tokens))
         runs = [Arm(cache, BLOCK_SIZES[cache], list(rows[cache].values())) for cache in self.caches]
         control = Arm("none", BLOCK_SIZES["none"], list(rows["none"].values()))
-        return Found(
-            conditions=Conditions.of(engines["none"], started),
-            system_tokens=self.plan.system_tokens,
-            context=self.plan.context,
-            runs=runs,
-            control=control,
-            differences=[line for arm in runs for line in _differences(arm, control)],
-        )
+        differences = [line for arm in runs for line in _differences(arm, control)]
+        conditions = Conditions.of(engines["none"], started)
+        return Found(conditions, runs, control, differences, self.plan.system_tokens, self.plan.context)
 
 
 def _forms(cache: str) -> tuple[str, ...]:
@@ -174,20 +169,11 @@ class SpeedRow(Row):
 
 
 @dataclass(frozen=True)
-class Found(Result):
-    """All arms, of `SpeedRow`s; `context` is the model's. `differences` has a line for each answer that is not the
-    control arm's."""
+class Found(Compared):
+    """What the experiment measured, in rows that are `SpeedRow`s; `context` is the model's."""
 
-    conditions: Conditions
     system_tokens: int
     context: int
-    runs: list[Arm]
-    control: Arm
-    differences: list[str]
-
-    @property
-    def holds(self) -> bool:
-        return not self.differences
 
     def to_json(self) -> dict[str, Any]:
         """The last run is the control arm."""
@@ -216,7 +202,7 @@ class Found(Result):
             "few that fixed costs decide. As seen: all prompt tokens, reused ones too, for each such second. Decode: "
             "tokens a second after the first."
         )
-        verdict(self.differences, self.conditions, console)
+        self.verdict(console)
 
     def chart(self) -> Chart:
         caches = {NAMES[arm.cache]: _rows(arm, self.control) for arm in self.runs}

@@ -1,12 +1,14 @@
 """How experiments print: bars, tables of rows, and the verdict about the answers."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
 from minicache.bench.conditions import Conditions
-from minicache.bench.measure import Row
+from minicache.bench.experiment import Result
+from minicache.bench.measure import Arm, Row
 
 NAMES = {"hash": "hash chain (vLLM's)", "radix": "radix tree (SGLang's)", "none": "no cache"}
 BAR_WIDTH = 40
@@ -40,9 +42,23 @@ def rows_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def verdict(differences: Sequence[str], conditions: Conditions, console: Console) -> None:
-    """Whether the answers are those without a cache, each difference, and the conditions."""
-    console.print(f"outputs identical: {'no' if differences else 'yes'}", style="bold")
-    for line in differences:
-        console.print(f"  {line}", soft_wrap=True)
-    console.print(str(conditions))
+@dataclass(frozen=True)
+class Compared(Result):
+    """Arms with a cache, and the control arm without one that was asked the same. `differences` has a line for each
+    answer that is not the control arm's."""
+
+    conditions: Conditions
+    runs: list[Arm]
+    control: Arm
+    differences: list[str]
+
+    @property
+    def holds(self) -> bool:
+        return not self.differences
+
+    def verdict(self, console: Console) -> None:
+        """Whether the answers are equal, each difference, and the conditions."""
+        console.print(f"outputs identical: {'yes' if self.holds else 'no'}", style="bold")
+        for line in self.differences:
+            console.print(f"  {line}", soft_wrap=True)
+        console.print(str(self.conditions))

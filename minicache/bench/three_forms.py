@@ -19,10 +19,10 @@ from rich.console import Console
 
 from minicache.bench.charts import Chart, Panel
 from minicache.bench.conditions import Conditions
-from minicache.bench.experiment import CACHES, CacheNames, Experiment, ModelName, Option, Result, Show, discard
+from minicache.bench.experiment import CACHES, CacheNames, Experiment, ModelName, Option, Show, discard
 from minicache.bench.measure import BLOCK_SIZES, Answer, Arm, Chat, Row, Tokens, ask, difference, engine_for, messages
 from minicache.bench.support_bot import QUESTION, system_prompt
-from minicache.bench.tables import NAMES, bar, rows_table, verdict
+from minicache.bench.tables import NAMES, Compared, bar, rows_table
 from minicache.common.progress import Counter, Progress, silent
 from minicache.core.errors import require_int
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FORMS = STABLE, ID_AT_START, ID_AT_END = "stable", "id at start", "id at end"
 PROMPT_TOKENS = 2999  # of the stable form's whole rendered prompt
-WARM_UPS = "stable, new", "stable, again"  # with an empty cache, and with the prompt in it
+WARM_UPS = "stable, cold", "stable, warm-up"  # with an empty cache, and with the prompt in it
 
 Round = dict[str, Tokens]  # form -> prompt
 
@@ -145,23 +145,13 @@ class Measuring:
         self.counter.next(what)
         answer = ask(engine, prompt, self.settings.max_tokens)
         self.longest_ms = max(self.longest_ms, answer.ttft_ms)
-        reused = f"{answer.cached_tokens:>5,} of {len(prompt):,} tokens reused"
-        self.show(f"{what:<25}  {reused}  {bar(answer.ttft_ms / self.longest_ms, 14)} {answer.ttft_ms:>7,.0f} ms")
+        reused = f"reused {answer.cached_tokens:>6,} of {len(prompt):>6,}"
+        self.show(f"{what:<27}  {reused}  {bar(answer.ttft_ms / self.longest_ms, 14)} {answer.ttft_ms:>7,.0f} ms")
         return answer
 
 
-@dataclass(frozen=True)
-class Found(Result):
-    """All arms. `differences` has a line for each answer that is not the control arm's."""
-
-    conditions: Conditions
-    runs: list[Arm]
-    control: Arm
-    differences: list[str]
-
-    @property
-    def holds(self) -> bool:
-        return not self.differences
+class Found(Compared):
+    """What the experiment measured; the control arm has an answer for each distinct prompt."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -180,7 +170,7 @@ class Found(Result):
         console.print(rows_table(self.control.rows))
         answer = self.control.row(STABLE).answers[0]
         console.print(f"\n{self.conditions.model} is asked {QUESTION!r} and begins to answer: {answer.text!r}")
-        verdict(self.differences, self.conditions, console)
+        self.verdict(console)
 
     def chart(self) -> Chart:
         arms = {NAMES[arm.cache]: [arm.row(form) for form in FORMS] for arm in (*self.runs, self.control)}

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from minicache.common.printable import READABLE
 from minicache.common.progress import Progress
+from minicache.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,6 +56,15 @@ def encode_everything(*streams: TextIO) -> None:
         reconfigure = getattr(stream, "reconfigure", None)  # a stream of a test may have none
         if reconfigure is not None:
             reconfigure(errors=READABLE)
+
+
+@contextmanager
+def writing(option: str, path: Path) -> Iterator[None]:
+    """An `OSError` inside the block becomes the sentence that the file of this option cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidArgument(f"{option} {path}: cannot be written: {error.strerror}") from None
 
 
 def require_installed(module: str) -> None:

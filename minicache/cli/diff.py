@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minicache.cli.console import JsonOption, json_text
-from minicache.common.files import write_text
+from minicache.cli.console import JsonOption, json_text, writing
+from minicache.common.files import require_writable, write_text
 from minicache.core.errors import InvalidArgument, MinicacheError, require_int
 
 if TYPE_CHECKING:
-    from minicache.prompts.examine import Examined
     from minicache.prompts.prompt import Means
-    from minicache.prompts.report import Costs
     from minicache.prompts.request_log import LoggedRequest
     from minicache.prompts.shown import Shown
 
@@ -47,16 +45,16 @@ def diff(
     ],
     generated: Annotated[
         str | None,
-        typer.Option(metavar="FILE|TEXT", help="A's raw completion, which is cached too.", show_default=False),
+        typer.Option(metavar="FILE|TEXT", help="The raw completion of A, which is cached too.", show_default=False),
     ] = None,
     tokenizer: Annotated[
         str, typer.Option(help="bytes, a folder, a tokenizer.json, a model of the store, or ORG/NAME on the hub.")
     ] = "bytes",
     template: Annotated[
         str | None,
-        typer.Option(help="chatml, a template's file, or as for --tokenizer; the tokenizer's.", show_default=False),
+        typer.Option(help="chatml, a file, or as for --tokenizer; by default the tokenizer's.", show_default=False),
     ] = None,
-    renderer: Annotated[RendererChoice, typer.Option(help="Whose rendering.")] = RendererChoice.transformers,
+    renderer: Annotated[RendererChoice, typer.Option(help="Render as this server does.")] = RendererChoice.transformers,
     block_size: Annotated[int, typer.Option(help="Tokens in a block of the hash chain.")] = 16,
     prefill_speed: Annotated[
         float | None,
@@ -67,10 +65,10 @@ def diff(
     price: Annotated[
         float | None,
         typer.Option(
-            help="Of a million prompt tokens, to count a loss in money.", callback=_positive, show_default=False
+            help="Price of a million prompt tokens, to count a loss in money.", callback=_positive, show_default=False
         ),
     ] = None,
-    cached_price: Annotated[float, typer.Option(help="Of a million cached prompt tokens.", min=0)] = 0.0,
+    cached_price: Annotated[float, typer.Option(help="Price of a million cached prompt tokens.", min=0)] = 0.0,
     as_json: JsonOption = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write one page with the ribbon, too.", show_default=False)
@@ -83,29 +81,32 @@ def diff(
 
     \b
     Exit status:
-      0  nothing is lost: B reuses all that it can of what A left in the cache
+      0  nothing is lost: B reuses everything that it can of what A left in the cache
       1  something is lost: the report names each cause
-      2  it could not be told: one sentence on stderr says why
+      2  the requests could not be compared: one sentence on stderr says why
     """
     from minicache.prompts.examine import examine
     from minicache.prompts.report import Costs, lines
     from minicache.prompts.shown import Shown
 
     require_int("--block-size", block_size, 1)
-    if html is not None and not html.parent.is_dir():
-        raise InvalidArgument(f"--html {html}: there is no folder {html.parent}")
+    if html is not None:
+        with writing("--html", html):
+            require_writable(html)
     costs, shown = Costs(prefill_speed, price, cached_price), Shown(redact)
     with _errors_shown_by(shown):
         a, b = _read(requests)
         means = _means(tokenizer, template, renderer, (a, b))
         examined = examine(a, b, means, generated=_generated(generated), block_size=block_size)
         if html is not None:
-            _write_page(html, examined, costs, shown)
+            from minicache.prompts.html import page
+
+            with writing("--html", html):
+                write_text(html, page(examined, costs, shown), errors="backslashreplace")
         if as_json:
             from minicache.prompts.report import to_json
 
-            found = to_json(examined, costs, shown)
-            report = json_text(found)
+            report = json_text(to_json(examined, costs, shown))
         else:
             report = "\n".join(lines(examined, costs, shown))
     _print(report)
@@ -125,7 +126,7 @@ def _print(report: str) -> None:
 
 @contextmanager
 def _errors_shown_by(shown: "Shown") -> Iterator[None]:
-    """What goes wrong inside is told as the report would be: on one line, and without any text under --redact."""
+    """Errors in the block are shown as the report would be: on one line, and without any text under --redact."""
     try:
         yield
     except MinicacheError as error:
@@ -134,7 +135,7 @@ def _errors_shown_by(shown: "Shown") -> Iterator[None]:
         if not shown.redact or isinstance(error, ModuleNotFoundError):
             raise
         raise InvalidArgument(
-            f"a fault of minicache ({type(error).__name__}): without --redact it tells more"
+            f"a fault of minicache ({type(error).__name__}): the message without --redact says more"
         ) from None
 
 
@@ -177,14 +178,5 @@ def _generated(value: str | None) -> str | None:
     except (OSError, ValueError):  # too long for a name, or with a null character
         return value
     if not any(map(str.isspace, value)) and ("/" in value or Path(value).suffix):
-        print("minicache: --generated is taken for the text itself: there is no such file", file=sys.stderr)
+        print("minicache: --generated: there is no such file, so the value is used as the text", file=sys.stderr)
     return value
-
-
-def _write_page(path: Path, examined: "Examined", costs: "Costs", shown: "Shown") -> None:
-    from minicache.prompts.html import page
-
-    try:
-        write_text(path, page(examined, costs, shown), errors="backslashreplace")
-    except OSError as error:
-        raise InvalidArgument(f"--html {path}: it cannot be written: {error.strerror}") from None

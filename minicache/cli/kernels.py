@@ -33,14 +33,14 @@ def kernels() -> None:
 
 @app.command()
 def check(
-    target: Annotated[list[str] | None, typer.Option(help="sm_80, sm_90, sm_100 or gfx942; repeat for more.")] = None,
-    dtype: Annotated[list[DataType] | None, typer.Option(help="Data type; repeat for more.")] = None,
-    head_size: Annotated[list[int] | None, typer.Option(min=1, help="Head size; repeat for more.")] = None,
-    kernel: Annotated[list[str] | None, typer.Option(help="Part of a kernel's name; repeat for more.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="sm_80, sm_90, sm_100 or gfx942; may be repeated.")] = None,
+    dtype: Annotated[list[DataType] | None, typer.Option(help="Data type; may be repeated.")] = None,
+    head_size: Annotated[list[int] | None, typer.Option(min=1, help="Head size; may be repeated.")] = None,
+    kernel: Annotated[list[str] | None, typer.Option(help="Part of a kernel's name; may be repeated.")] = None,
     asm: Annotated[bool, typer.Option("--asm", help="Show the machine code, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile every kernel for four GPUs, none of which need be here; exit 1 if one spills or does not fit.
+    """Compile every kernel for four GPUs, without having them; exit status 1 if a kernel spills or does not fit.
 
     By default: sm_80, sm_90, sm_100 and gfx942, float16 and bfloat16, heads of 64, 128 and 256.
     """
@@ -92,7 +92,7 @@ def _require_triton() -> None:
 
 
 def _known(option: str, given: list[str] | None, known: tuple[str, ...], *, part: bool = False) -> tuple[str, ...]:
-    """The names of `known` that were asked for, all of them if none was."""
+    """The names of `known` that are given, or all of them; raises `InvalidArgument` for another name."""
     found = [name for name in known if any(each == name or (part and each in name) for each in given or known)]
     for each in given or ():
         if not any(each == name or (part and each in name) for name in known):

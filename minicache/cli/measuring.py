@@ -21,7 +21,10 @@ from minicache.cli.console import (
     require_installed,
     stderr,
     stdout,
+    writing,
 )
+from minicache.common.files import require_writable, write_text
+from minicache.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from minicache.bench.experiment import Option
@@ -95,9 +98,10 @@ def conduct(kind: type[Experiment], settings: dict[str, Any], as_json: bool, svg
     else:
         result.table(stdout())
     if svg is not None:
-        from minicache.bench.charts import write_svg
+        from minicache.bench.charts import draw
 
-        write_svg(svg, result.chart())
+        with writing("--svg", svg):
+            write_text(svg, draw(result.chart()))
         stderr().print(f"wrote {svg}", soft_wrap=True)
     if not result.holds:
         raise typer.Exit(1)
@@ -105,8 +109,6 @@ def conduct(kind: type[Experiment], settings: dict[str, Any], as_json: bool, svg
 
 def ready(kind: type[Experiment], settings: dict[str, Any], svg: Path | None) -> Experiment:
     """The experiment, when its packages are installed, its model can be found and the chart can be written."""
-    from minicache.bench.charts import require_writable
-
     needs_model = "model" in options(kind)
     if needs_model:
         require_installed("torch")  # first: importing the engine would name a smaller extra
@@ -116,7 +118,10 @@ def ready(kind: type[Experiment], settings: dict[str, Any], svg: Path | None) ->
         require_installed(package)
     if svg is not None:
         require_installed("matplotlib")
-        require_writable(svg)
+        if svg.suffix != ".svg":
+            raise InvalidArgument(f"--svg {svg}: the name must end in .svg")
+        with writing("--svg", svg):
+            require_writable(svg)
     if needs_model:
         from minicache.engine.models import store
 

@@ -21,7 +21,7 @@ ScenarioArgument = Annotated[
 ]
 CacheOption = Annotated[
     CacheChoice | None,
-    typer.Option(help="The hash chain, the radix tree, or both; what the scenario says.", show_default=False),
+    typer.Option(help="The hash chain, the radix tree, or both; by default as the scenario says.", show_default=False),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -47,14 +47,14 @@ def run_command(
     scenario: ScenarioArgument,
     cache: CacheOption = None,
     settings: SetOption = None,
-    plain: Annotated[bool, typer.Option("--plain", help="One sentence per event: all that a screen shows.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="One sentence per event, as on the screen.")] = False,
     as_json: JsonOption = False,
     events: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the event log into this file, too.", show_default=False)
     ] = None,
-    redact: Annotated[bool, typer.Option("--redact", help="Show and write hashes in the place of tokens.")] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Show and write hashes instead of tokens.")] = False,
 ) -> None:
-    """Run a scenario and say what came of it. Times are modelled.
+    """Run a scenario and report what each request reused. Times are modelled.
 
     --json prints one object, {scenario, cache, events, requests, summary, …}; of two caches {scenario, runs, partings},
     where each of the runs is such an object. Exit status 1 if the figures are not those that the scenario expects.
@@ -89,13 +89,13 @@ def explain_command(
     block: Annotated[int | None, typer.Option(help="The block of this id.", show_default=False)] = None,
     event: Annotated[int | None, typer.Option(help="The event of this number.", show_default=False)] = None,
     at: Annotated[
-        int | None, typer.Option(metavar="EVENT", help="As things stand after this event.", show_default=False)
+        int | None, typer.Option(metavar="EVENT", help="Explain the state after this event.", show_default=False)
     ] = None,
     cache: CacheOption = None,
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Why it was so: the rule, what would have made it different, and the function that decided."""
+    """Why a request, block or event is as it is: the rule, what would change it, and the function that decided."""
     from minicache.cli import sim_report
     from minicache.sim import explainer
 
@@ -123,7 +123,7 @@ def load(name: str, cache: CacheChoice | None, settings: list[str] | None) -> "d
 
     if name.endswith(".jsonl"):
         if cache is not None or settings:
-            raise InvalidArgument(f"{name} is a recorded run: --cache and --set can change nothing any more")
+            raise InvalidArgument(f"{name} is a recorded run: --cache and --set apply to scenarios only")
         timeline = read_recorded(Path(name))
         return {timeline.kind: timeline}
     scenario = find_scenario(name, settings or ())

@@ -6,9 +6,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from minicache.cli.console import print_json, stdout
+from minicache.cli.console import print_json, stdout, writing
+from minicache.common.files import require_writable
 from minicache.core import events as ev
-from minicache.core.errors import InvalidArgument
 from minicache.core.event_log import to_json
 from minicache.core.explain import Explanation
 from minicache.sim.cost_model import CostModel
@@ -49,11 +49,11 @@ def print_list(as_json: bool) -> None:
         for scenario in members:
             table.add_row(f"  {scenario.name}", scenario.title)
     stdout().print(table)
-    stdout().print("\n`minicache sim run NAME` runs one; with --plain it tells every event.")
+    stdout().print("\n`minicache sim run NAME` runs one; with --plain it describes every event.")
 
 
 def mismatches_of(timelines: Timelines) -> list[str]:
-    """What is not as the scenario expects, of every run."""
+    """A sentence for each figure of each run that is not what the scenario expects."""
     return [
         f"{kind}: {sentence}"
         for kind, timeline in timelines.items()
@@ -64,11 +64,11 @@ def mismatches_of(timelines: Timelines) -> list[str]:
 
 def write_logs(timelines: Timelines, path: Path) -> None:
     """One log; two runs go into two files, FILE.hash.jsonl and FILE.radix.jsonl."""
-    if not path.parent.is_dir():
-        raise InvalidArgument(f"--events {path}: there is no folder {path.parent}")
+    files = {k: path.with_name(f"{path.stem}.{k}{path.suffix or '.jsonl'}") for k in timelines}
     for kind, timeline in timelines.items():
-        name = path if len(timelines) == 1 else path.with_name(f"{path.stem}.{kind}{path.suffix or '.jsonl'}")
-        write_recorded(timeline, name)
+        with writing("--events", file := files[kind] if len(timelines) > 1 else path):
+            require_writable(file)
+            write_recorded(timeline, file)
 
 
 def print_json_of(timelines: Timelines, wrong: list[str]) -> None:
@@ -117,7 +117,7 @@ LOCK_STEP = "Both caches run in lock-step, on one clock that waits for the slowe
 
 
 def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
-    """What runs here; the story, and whose times these are, before the `first` of two caches only."""
+    """What runs; before the `first` of two caches also the story, and the model and device of the times."""
     scenario = timeline.scenario
     settings = timeline.settings
     if first:
@@ -176,8 +176,8 @@ SHOWN = 40  # requests in a table
 
 
 def print_summary(timelines: Timelines) -> None:
-    """In short: the story, a table of the requests and the main figures for each cache, where two caches part, and
-    where there is more."""
+    """The story, a table of the requests and the main figures for each cache, where two caches part, and which
+    commands show more."""
     out = stdout()
     scenario = next(iter(timelines.values())).scenario
     for number, (kind, timeline) in enumerate(timelines.items()):
@@ -231,7 +231,7 @@ def _print_requests(timeline: Timeline, summary: Summary) -> None:
 
 
 def _reasons(timeline: Timeline, ids: list[str]) -> dict[str, str]:
-    """Why the lookup by which a request was admitted first found no more; of those that were admitted."""
+    """Why the lookup with which a request was first admitted found no more, for each request that was admitted."""
     narrator = Narrator(timeline)
     reasons = {}
     for id in ids:

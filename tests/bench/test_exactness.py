@@ -3,6 +3,7 @@
 import json
 
 from minicache.bench import exactness
+from minicache.bench.conditions import Conditions
 from minicache.bench.exactness import Exactness, sentence
 
 
@@ -28,3 +29,13 @@ def test_a_difference_is_counted() -> None:
     arm = exactness._compare("float32", True, [(cold, cold), (cold, flipped)])
     assert (arm.different, arm.flipped, arm.largest_difference) == (1, 1, 0.5)
     assert not exactness.Found([arm], {"float32": True}, None).holds  # type: ignore[arg-type]
+
+
+def test_conditions_are_those_of_the_engine() -> None:
+    """Not of a default: the device and the number format are read from the KV cache."""
+    from minicache.engine import Engine
+
+    for dtype in ("float32", "bfloat16"):
+        conditions = Conditions.of(Engine(model="tiny", dtype=dtype, num_blocks=2), 0.0)
+        assert (conditions.model, conditions.dtype, conditions.device) == ("tiny", dtype, "cpu")
+        assert f"cpu, {dtype}, " in str(conditions)

@@ -43,7 +43,7 @@ def speed_row(form, cached_tokens, ttft):
 def cold_warm_found():
     runs = [Arm("hash", 16, [speed_row(COLD, 0, TTFT), speed_row(WARM, 12998, SHORT_TTFT)])]
     control = Arm("none", 16, [speed_row(NO_CACHE, 0, TTFT)])
-    return cold_warm.Found(CONDITIONS, 12000, 16384, runs, control, [])
+    return cold_warm.Found(CONDITIONS, runs, control, [], 12000, 16384)
 
 
 @pytest.mark.parametrize("width", [80, 160])

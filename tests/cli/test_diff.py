@@ -112,7 +112,7 @@ NULL = say(SYS, "hi", {"role": "assistant", "content": None}, "and?")
         (GOOD, GOOD, ["--template", "{tmp}/bad.jinja"], "the chat template does not parse"),
         (GOOD, GOOD, ["--block-size", "0"], "--block-size must be at least 1, not 0"),
         (GOOD, GOOD, ["--html", "{tmp}/none/page.html"], "there is no folder"),
-        (GOOD, GOOD, ["--html", "{tmp}"], "it cannot be written"),
+        (GOOD, GOOD, ["--html", "{tmp}"], "cannot be written"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_nothing_is_written(a, b, options, sentence, tmp_path, capsys):
@@ -177,7 +177,9 @@ def test_an_answer_that_looks_like_the_name_of_a_file_is_remarked_on(tmp_path, c
     a = write(tmp_path, "a.json", GOOD)
     for answer, remarked in ((tmp_path / "answer.txt", True), ("It is in a/b.", False), ("yes", False)):
         assert call(a, a, "--generated", answer) == 0
-        assert ("--generated is taken for the text itself" in capsys.readouterr().err) == remarked
+        assert (
+            "--generated: there is no such file, so the value is used as the text" in capsys.readouterr().err
+        ) == remarked
 
 
 def test_a_log_given_as_a_request_is_told_how_to_be_given(tmp_path, capsys):
@@ -234,10 +236,15 @@ def test_what_stdout_cannot_take(tmp_path):
         assert (gone.returncode, gone.stderr) == (status, "")
 
 
-def test_the_help_tells_what_each_exit_status_means(capsys):
+def test_the_help_lists_each_exit_status(capsys):
     assert call("--help") == 0
     out = capsys.readouterr().out
-    for line in ("  Exit status:", "    0  nothing is lost", "    1  something is lost", "    2  it could not be told"):
+    for line in (
+        "  Exit status:",
+        "    0  nothing is lost",
+        "    1  something is lost",
+        "    2  the requests could not be compared",
+    ):
         assert f"\n{line}" in out
 
 

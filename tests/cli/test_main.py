@@ -144,7 +144,7 @@ def test_ctrl_c_in_the_middle_of_a_run():
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
-    assert process.stderr.readline() == "hash cache: stable, new\n"  # the model runs
+    assert process.stderr.readline() == "hash cache: stable, cold\n"  # the model runs
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130

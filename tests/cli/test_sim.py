@@ -156,7 +156,7 @@ def test_a_scenario_that_does_not_come_out_is_status_1(tmp_path, capsys):
         ),
         (["run", "tail-first", "--set", "publish_at=never"], "publish_at: must be one of"),
         (["run", "tail-first", "--plain", "--json"], "give one of them"),
-        (["run", "tail-first", "--events", "none/x.jsonl"], "there is no folder none"),
+        (["run", "tail-first", "--events", "none/x.jsonl"], "there is no folder"),
         (["explain", "tail-first"], "say what to explain"),
         (["explain", "tail-first", "--request", "c"], "this run has no request 'c'"),
         (["explain", "tail-first", "--event", "1000"], "there is no event 1000"),
