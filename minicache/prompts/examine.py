@@ -10,10 +10,10 @@ from minicache.prompts.earlier import Earlier
 from minicache.prompts.errors import CannotCompare
 from minicache.prompts.kinds import Kind, Layer
 from minicache.prompts.prompt import Means, Prompt, Source
+from minicache.prompts.reported import unread
 from minicache.prompts.request_log import LoggedRequest
 from minicache.prompts.reuse import common_prefix
 from minicache.prompts.rules.not_rendered import not_rendered, only_appends
-from minicache.prompts.rules.reported import Unread, unread
 from minicache.prompts.site import Later, Site
 from minicache.prompts.values import MISSING, text_of_path, value_at
 from minicache.text.byte_tokenizer import PlainByteTokenizer
@@ -73,7 +73,7 @@ def examine(
         replace(
             diff,
             reuse=outside[0].before if outside else diff.reuse,
-            causes=(*map(_unread, other), *(_mapped(cause, a, b) for cause in causes)),
+            causes=(*other, *(_mapped(cause, a, b) for cause in causes)),
             notes=(*diff.notes, *_notes(a, b, earlier, means)),
             only_appends=only_appends(Site(later, 0, 0, 0, in_tokens=False)),
         ),
@@ -152,12 +152,6 @@ def _harmless(later: Later, diff: Diff) -> list[Cause]:
         fix = "Nothing to repair: the prompts are equal. If tokens were not reused, look at routing and eviction."
         return [Cause(Layer.none, Kind.identical, None, None, "", "", diff.reuse, diff.reuse, fix)]
     return causes
-
-
-def _unread(found: Unread) -> Cause:
-    return Cause(
-        found.layer, found.kind, found.path, None, found.a, found.b, found.before, found.after, found.fix, found.detail
-    )
 
 
 def _notes(a: LoggedRequest, b: LoggedRequest, earlier: Earlier, means: Means) -> list[str]:
