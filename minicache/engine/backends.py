@@ -1,7 +1,7 @@
 """The backends: ways to run a model. Each combines an attention, a matrix product and a layout of rows.
 
     torch       as the formulas say, on any device: read this one first
-    fast_cpu    the default on a CPU
+    fast_cpu    made for a CPU; the default wherever Triton cannot run
     triton      kernels written in Triton: the default on a GPU
     reference   one query, head and key at a time, in float64: the oracle of tests
 

@@ -34,9 +34,8 @@ class EngineConfig:
     `max_num_batched_tokens` limits the tokens of one step, `max_num_seqs` its requests.
 
     Computing. `dtype` None is "bfloat16" on a GPU, else "float32". `attention` is a backend of `backends.py`; None is
-    "triton" on a GPU ("torch" for float64), "fast_cpu" on a CPU, else "torch". `exact` makes answers bit for bit
-    independent of what was cached, but slower (see `exact.py`), in tiles of `exact_tile` positions; it runs on
-    attention "torch" (None on a CPU) or "triton".
+    "triton" on a GPU that can run it, else "fast_cpu". `exact` makes answers bit for bit independent of what was
+    cached, but slower (see `exact.py`), in tiles of `exact_tile` positions; it runs on attention "triton" or "torch".
     """
 
     model: str | Path = "tiny"
@@ -117,7 +116,7 @@ class EngineConfig:
             return self.attention
         if self.device.startswith("cuda") and self.effective_dtype != "float64" and find_spec("triton"):
             return "triton"
-        return "fast_cpu" if self.device.startswith("cpu") and not self.exact else "torch"
+        return "torch" if self.exact else "fast_cpu"
 
 
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

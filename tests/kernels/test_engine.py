@@ -59,7 +59,7 @@ def test_long_contexts_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_default_is_triton_on_a_gpu() -> None:
     assert EngineConfig(device="cuda").effective_attention == "triton"
-    assert EngineConfig(device="cuda", dtype="float64").effective_attention == "torch"
+    assert EngineConfig(device="cuda", dtype="float64").effective_attention == "fast_cpu"
     assert EngineConfig().effective_attention == "fast_cpu"
-    assert EngineConfig(device="mps").effective_attention == "torch"
+    assert EngineConfig(device="mps").effective_attention == "fast_cpu"
     assert EngineConfig(device="cuda", attention="torch").effective_attention == "torch"

@@ -1,6 +1,9 @@
-"""Matrix products for a CPU: oneDNN's own, and at most 1,024 rows at a time.
+"""Matrix products for a CPU: by oneDNN, and at most 1,024 rows at a time.
 
-Shapes: T rows, E hidden size, F feed-forward size.
+Gain: a step of 8 sequences costs 86 ms instead of 135, a prompt of 2,999 tokens 8.0 s instead of 8.4 (the conditions
+stand in `__init__.py`).
+
+Shapes: T rows, R rows as the model lays them out, F feed-forward size.
 """
 
 from collections.abc import Callable
@@ -18,8 +21,9 @@ ROWS_AT_ONCE = 1024
 class OneDnnLinear(Linear):
     """`Linear` in float32 by oneDNN, whose weight is also kept laid out for the few rows of a decode batch.
 
-    Reason: F.linear asks the BLAS that torch was built with, and MKL is slow on AMD's cores. The first batch of
-    2 to 16 rows makes the second copy, which costs as much memory again.
+    Reason: F.linear calls the BLAS that torch was built with. MKL is slow for the few rows of a decode batch, and on
+    AMD's cores for any number of rows. The first batch of 2 to 16 rows makes the second copy, which doubles the memory
+    of the weight.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
@@ -47,7 +51,7 @@ class SlicedRows(Rows):
     """Rows as they come, at most 1,024 of them in one product.
 
     Reason: the feed-forward network makes 2F numbers a row. For a long prompt that is more memory than the allocator
-    keeps, so that each layer would have fresh pages mapped and cleared by the system; for 1,024 rows it is kept.
+    keeps for reuse, so the system would map and clear fresh pages in each layer; for 1,024 rows the allocator keeps it.
     """
 
     def each(self, op: Callable[..., Tensor], *rows: Tensor) -> Tensor:
