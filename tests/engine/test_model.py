@@ -14,10 +14,10 @@ from minicache.engine.fast_cpu.products import FEW_ROWS, OneDnnLinear, SlicedRow
 from minicache.engine.layers import Linear, Rotary, rotate
 from minicache.engine.models.loader import load_model
 from minicache.engine.models.store import resolve
-from tests.engine.small_models import FAMILIES, run_chunks, small_model, write_model
+from tests.engine.small_models import FAMILIES, require_same_logits, run_chunks, small_model, write_model
 
 TOKENS = [(7 * i * i + 3 * i) % 61 for i in range(90)]
-TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-5}
+DTYPES = (torch.float32, torch.float64)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def transformers():
     return pytest.importorskip("transformers", reason="transformers is the oracle of these tests")
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_logits_equal_transformers(family: str, dtype: torch.dtype, tmp_path: Path, transformers) -> None:
     folder = write_model(tmp_path / family, family)
@@ -38,7 +38,7 @@ def test_logits_equal_transformers(family: str, dtype: torch.dtype, tmp_path: Pa
         model = load_model(folder, dtype, linear=backend.linear)
         model.rows = backend.rows(model)
         found = run_chunks(model, TOKENS, [len(TOKENS)], backend=name)
-        torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE[dtype])
+        require_same_logits(found, expected, model)
 
 
 @pytest.mark.parametrize("factor", [1.0, -0.5], ids=["a copy", "another matrix"])
@@ -51,7 +51,7 @@ def test_a_tied_folder_that_holds_an_output_matrix(family: str, factor: float, t
     with torch.no_grad():
         oracle = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32).eval()
         expected = oracle(torch.tensor([TOKENS])).logits[0]
-    torch.testing.assert_close(run_chunks(model, TOKENS, [len(TOKENS)]), expected, rtol=0, atol=1e-4)
+    require_same_logits(run_chunks(model, TOKENS, [len(TOKENS)]), expected, model)
     assert (model.lm_head.weight is model.embedding) == (factor == 1), "a copy takes no memory"
 
 
@@ -68,8 +68,8 @@ def test_smollm2_logits_equal_transformers(transformers) -> None:
     tokens = tokenizer.encode("You are a support bot. It is 14:03:22. Where is my parcel? " * 3)
     with torch.no_grad():
         expected = oracle(torch.tensor([tokens])).logits[0]
-    found = run_chunks(load_model(folder), tokens, [len(tokens)], block_size=16)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    model = load_model(folder)
+    require_same_logits(run_chunks(model, tokens, [len(tokens)], block_size=16), expected, model)
 
 
 @given(
@@ -90,7 +90,7 @@ def test_chunks_do_not_change_logits(data: st.DataObject, family: str, block_siz
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 8, 16, 17])
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("fast", [False, True])
 def test_a_linear_layer_is_a_product(rows: int, dtype: torch.dtype, biased: bool, fast: bool) -> None:
@@ -100,7 +100,9 @@ def test_a_linear_layer_is_a_product(rows: int, dtype: torch.dtype, biased: bool
     expected = x.double() @ weight.double().T + (bias.double() if biased else 0)
     make = linear_for(torch.device("cpu"), dtype) if fast else Linear
     layer = make(weight.to(dtype), bias.to(dtype) if biased else None)
-    torch.testing.assert_close(layer(x.to(dtype)).double(), expected, rtol=0, atol=1e-5)
+    # Of a sum of n products in any order: at most n roundings, each of the sum of their sizes.
+    sizes = x.double().abs() @ weight.double().abs().T + bias.double().abs()
+    assert ((layer(x.to(dtype)).double() - expected).abs() <= 23 * torch.finfo(dtype).eps * sizes).all()
     if isinstance(layer, OneDnnLinear):
         assert (layer._packed is not None) == (rows in FEW_ROWS)
 

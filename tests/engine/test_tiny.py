@@ -15,7 +15,7 @@ from minicache.engine.tiny.corpus import CORPUS, held_out, training_prose
 from minicache.text.byte_tokenizer import ByteTokenizer
 from minicache.text.template import ChatTemplate
 from minicache.text.tokenizer import HubTokenizer
-from tests.engine.small_models import run_chunks
+from tests.engine.small_models import require_same_logits, run_chunks
 
 # Written for this test; no file of the corpus has a sentence of it.
 UNSEEN = (
@@ -74,7 +74,7 @@ def test_logits_are_those_of_transformers(model: Model) -> None:
     tokens = ByteTokenizer().encode(UNSEEN)
     with torch.inference_mode():
         expected = theirs(torch.tensor([tokens])).logits[0]
-    torch.testing.assert_close(run_chunks(model, tokens, [len(tokens)], 16), expected, rtol=1e-4, atol=1e-4)
+    require_same_logits(run_chunks(model, tokens, [len(tokens)], 16), expected, model)
 
 
 def test_logits_are_those_of_the_decoder_that_was_trained(model: Model) -> None:
@@ -83,7 +83,7 @@ def test_logits_are_those_of_the_decoder_that_was_trained(model: Model) -> None:
     tokens = ByteTokenizer().encode(UNSEEN)
     with torch.inference_mode():
         expected = load_decoder(TINY_FOLDER)(torch.tensor([tokens]))[0]
-    torch.testing.assert_close(run_chunks(model, tokens, [len(tokens)], 16), expected, rtol=1e-4, atol=1e-4)
+    require_same_logits(run_chunks(model, tokens, [len(tokens)], 16), expected, model)
 
 
 def test_bits_per_byte_of_unseen_text(model: Model) -> None:

@@ -167,7 +167,12 @@ def test_a_place_that_is_not_there_is_refused():
 
 @pytest.mark.parametrize("kind", ["hash", "radix"])
 def test_any_line_of_a_long_run_is_described_at_once(kind):
+    """Compared with describing all lines, one after the other, on the same machine."""
     timeline = Timeline.record(workload(200), kind)
+    start = time.process_time()
+    for _ in Narrator(timeline).lines():
+        pass
+    all_lines = time.process_time() - start
     narrator = Narrator(timeline)
     cold, next_to_it = [], []
     for place in range(500, len(timeline), len(timeline) // 20):
@@ -175,5 +180,5 @@ def test_any_line_of_a_long_run_is_described_at_once(kind):
             start = time.process_time()
             narrator.line(at)
             times.append(time.process_time() - start)
-    assert sorted(cold)[len(cold) // 2] < 0.05
-    assert sorted(next_to_it)[len(next_to_it) // 2] < 0.002
+    assert sorted(cold)[len(cold) // 2] < all_lines / 10
+    assert sorted(next_to_it)[len(next_to_it) // 2] < all_lines / 50

@@ -282,7 +282,10 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
 
 @pytest.mark.parametrize("kind", ["hash", "radix"])
 def test_any_place_of_a_long_run_is_reached_at_once(kind):
+    """Compared with recording it all, on the same machine."""
+    start = time.process_time()
     timeline = Timeline.record(workload(200), kind)
+    recording = time.process_time() - start
     assert len(timeline) > 14_000
     assert len(timeline._checkpoints) > 3
     times = []
@@ -290,4 +293,4 @@ def test_any_place_of_a_long_run_is_reached_at_once(kind):
         start = time.process_time()
         timeline.at(place)
         times.append(time.process_time() - start)
-    assert sorted(times)[len(times) // 2] < 0.05
+    assert sorted(times)[len(times) // 2] < recording / 20
