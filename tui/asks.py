@@ -13,10 +13,9 @@ from minicache.sim.fork import (
     SetNumBlocks,
     SetPolicy,
     ShrinkPool,
-    fork_from_start,
 )
 from minicache.sim.library import read_value
-from minicache.sim.policy import settings_of, values_at
+from minicache.sim.policy import settings_of
 from minicache.sim.scenario import RequestSpec
 from minicache.sim.scenario_file import MAX_TOKENS
 from minicache.sim.timeline import Timeline
@@ -130,7 +129,7 @@ def read_policy(line: str) -> dict[str, Any]:
 def policy_hint(timeline: Timeline, place: int) -> str:
     """The settings of this run with their values, and what else each could be."""
     words = []
-    for name, value in values_at(timeline, place).items():
+    for name, value in timeline.policy_at(place).items():
         others = [other for other in settings_of(timeline.kind)[name] if other != value]
         words.append(f"{name}={value}" + (f" (or {', '.join(others)})" if others else ""))
     return f"Write name=value, one or several with spaces between. They are: {'; '.join(words)}."
@@ -138,7 +137,7 @@ def policy_hint(timeline: Timeline, place: int) -> str:
 
 def policy_suggestion(timeline: Timeline, place: int) -> str:
     """A setting of this run, and a value that it does not have."""
-    values = values_at(timeline, place)
+    values = timeline.policy_at(place)
     return "queue_policy=lpm" if values["queue_policy"] != "lpm" else "queue_policy=fcfs"
 
 
@@ -249,7 +248,7 @@ def forked(player: Player, ask: Ask, line: str) -> Player:
         return player.fork(ask.read(player.timeline, player.place, line))
     change = ask.read(player.timeline, -1, line)
     assert change is not None
-    branch = Player(fork_from_start(player.timeline, change), decode=player.decode, parent=player)
+    branch = Player(player.timeline.fork_from_start(change), decode=player.decode, parent=player)
     if player.step_now:
         branch.seek_step(min(player.step_now, branch.num_steps))
     return branch

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from minicache.core.errors import MinicacheError
 from minicache.core.events import RequestAdmitted
 from minicache.sim.fork import Change, EditPrompt, InjectRequest
-from minicache.sim.rerun import scenario_of
 from minicache.sim.scenario import RequestSpec, Scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
@@ -27,9 +26,9 @@ class Together:
     changes: tuple[Change, ...]
     words: str
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+    def apply(self, sim: Simulator) -> None:
         for change in self.changes:
-            change.apply(sim, timeline)
+            change.apply(sim)
 
     def describe(self) -> str:
         return self.words
@@ -38,7 +37,7 @@ class Together:
 def scenario_behind(timeline: Timeline, place: int) -> Scenario:
     """The scenario of a run, also of a recorded one, with the requests that earlier forks sent or edited up to `place`.
     Raises `BadChange` if it cannot be run again."""
-    scenario = timeline.scenario or scenario_of(timeline)[0]
+    scenario = timeline.source()[0]
     steps = timeline.completed_steps(place)
     for after, change in timeline.changes:
         for part in change.changes if isinstance(change, Together) else (change,):
@@ -81,15 +80,15 @@ def outcome(branch: Player) -> str:
     timeline = branch.timeline
     after, change = timeline.changes[-1]
     assert isinstance(change, InjectRequest)
-    id, marks = change.spec.id, branch.index.requests.get(change.spec.id)
+    id, record = change.spec.id, branch.index.requests.get(change.spec.id)
     where = f"{id} comes in after step {after}" if after else f"{id} comes in before step 1"
-    if marks is None:
+    if record is None:
         return f"{where} and is refused."
-    if not marks.admissions:
+    if not record.admissions:
         return f"{where} and is never admitted."
-    event = timeline.events[marks.admissions[0]]
+    event = timeline.events[record.admissions[0]]
     assert isinstance(event, RequestAdmitted)
-    tokens = len(timeline.events[marks.arrival].tokens)  # type: ignore[attr-defined]
+    tokens = len(timeline.events[record.arrived].tokens)  # type: ignore[attr-defined]
     return f"{where}, is admitted in step {event.step} and hits {event.num_cached_tokens:,} of its {tokens:,} tokens."
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from minicache.sim.errors import BadChange, UnknownThing
-from minicache.sim.fork import SetPolicy, fork_from_start
+from minicache.sim.fork import SetPolicy
 from minicache.sim.lock_step import NAMES, Parting, partings, run_both
 from minicache.sim.scenario import CACHE_NAMES, Scenario
 from minicache.sim.words import closing_words
@@ -54,7 +54,7 @@ class Comparison(LockStep):
         """The run as it is against the run with other settings from its beginning. Raises `BadChange`."""
         change = SetPolicy(settings)
         left = Player(player.timeline, decode=player.decode)
-        right = Player(fork_from_start(player.timeline, change), decode=player.decode)
+        right = Player(player.timeline.fork_from_start(change), decode=player.decode)
         left.seek(player.place)
         left.name = right.name = player.name
         names = ("the run as it is", f"the one with {change.describe()}")
@@ -149,7 +149,7 @@ def _words(player: Player) -> tuple[object, ...]:
     if player.place < 0:
         return (player.story(),)
     told = [(account.step, account.sentence, account.rule) for account in player.sentences()]
-    return (*told, closing_words(player.summary) if player.at_end else "")
+    return (*told, closing_words(player.index) if player.at_end else "")
 
 
 def _percent(player: Player, place: int) -> str:

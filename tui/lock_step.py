@@ -199,9 +199,9 @@ class LockStep(Plays):
         sides = [player for player in (self.left, self.right) if request in player.index.requests]
         if not sides:
             return self.left.go_to_request(request)  # which says what there is
-        moved = self._go(min(self._frames_of_places((p, p.index.requests[request].arrival) for p in sides)))
+        moved = self._go(min(self._frames_of_places((p, p.index.requests[request].arrived) for p in sides)))
         for player in sides:
-            if player.place >= player.index.requests[request].arrival:
+            if player.place >= player.index.requests[request].arrived:
                 player.select(Selection("request", request))
         return moved
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from minicache.sim.explainer import Account, Explained
 from minicache.sim.fork import Change
 from minicache.sim.narrator import Narrator
-from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 
 from .about import About
@@ -75,7 +74,6 @@ class Player(About):
         self._tree = Tree(self.texts, self._owner)
         self._queue = QueueBelt(self._chain.text)
         self.narrator = Narrator(timeline)
-        self._summary: Summary | None = None
 
     # What is shown
 
@@ -127,14 +125,6 @@ class Player(About):
     def find(self, text: str) -> list[Found]:
         return find(text, self.view, self.index, self.timeline, self._prompt_text)
 
-    @property
-    def summary(self) -> Summary:
-        """The figures of the whole run, up to what the timeline has by now."""
-        if self._summary is None:
-            self._summary = Summary.of(self.timeline)
-        self._summary.apply_all(self.timeline.events[self._summary.totals["events"] :])
-        return self._summary
-
     def block_text(self, block: int) -> str:
         """What the tokens in a block say; nothing if it holds none that anybody knows of."""
         view, size = self.view, self.view.block_size
@@ -164,7 +154,6 @@ class Player(About):
         """Take in events that the timeline got meanwhile; returns whether there are any."""
         before = self.beats.num_read
         self.beats.update()
-        self.index.update()
         if self.beats.num_read == before:
             return False
         self.version += 1
@@ -194,6 +183,6 @@ class Player(About):
         return None if request is None else (request, start)
 
     def _prompt_text(self, request: str) -> str:
-        event = self.timeline.events[self.index.requests[request].arrival]
+        event = self.timeline.events[self.index.requests[request].arrived]
         tokens: Sequence[int] = getattr(event, "tokens", ())
         return self.texts.of(request, tokens, len(tokens)).whole()

@@ -6,7 +6,6 @@ from minicache.sim.explainer import no_request
 from minicache.sim.timeline import Timeline
 
 from .model.rows import NOTHING, Selection
-from .model.run_index import RunIndex
 from .moves import Moves
 
 
@@ -15,7 +14,7 @@ class Selecting(Moves):
 
     def __init__(self, timeline: Timeline) -> None:
         super().__init__(timeline)
-        self.index = RunIndex(timeline)
+        self.index = timeline.index
         self.selection = NOTHING
 
     def select(self, selection: Selection) -> None:
@@ -46,13 +45,13 @@ class Selecting(Moves):
 
     def go_to_request(self, request: str) -> bool:
         """To where a request arrives, and select it. Raises `UnknownThing` with what there is."""
-        marks = self.index.requests.get(request)
-        if marks is None:
+        record = self.index.requests.get(request)
+        if record is None:
             ids = list(self.index.requests)
             if not ids:
                 raise UnknownThing(f"this run has no request {request!r}: none has arrived yet")
             raise UnknownThing(no_request(request, ids))
-        moved = self.seek(marks.arrival)
+        moved = self.seek(record.arrived)
         self.select(Selection("request", request))
         return moved
 

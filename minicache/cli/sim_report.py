@@ -8,19 +8,18 @@ from typing import Any
 
 from minicache.cli.console import print_json, stdout, writing
 from minicache.common.files import require_writable
-from minicache.core import events as ev
 from minicache.core.event_log import to_json
 from minicache.core.explain import Explanation
 from minicache.sim.cost_model import CostModel
 from minicache.sim.expect import mismatches
 from minicache.sim.explainer import Explained
+from minicache.sim.figures import RATES
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.lock_step import partings, report
-from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import GLOSSARY, plural
 from minicache.sim.recorded import write_recorded
+from minicache.sim.run_index import RunIndex
 from minicache.sim.scenario import CACHE_NAMES, GROUPS, Kind
-from minicache.sim.summary import RATES, Summary
 from minicache.sim.timeline import Timeline
 from minicache.sim.transcript import transcript
 
@@ -58,7 +57,7 @@ def mismatches_of(timelines: Timelines) -> list[str]:
         f"{kind}: {sentence}"
         for kind, timeline in timelines.items()
         if timeline.scenario is not None and kind in timeline.scenario.expect
-        for sentence in mismatches(timeline.scenario.expect[kind], Summary.of(timeline))
+        for sentence in mismatches(timeline.scenario.expect[kind], timeline.index)
     ]
 
 
@@ -85,7 +84,7 @@ def print_json_of(timelines: Timelines, wrong: list[str]) -> None:
 
 
 def _run_json(kind: Kind, timeline: Timeline) -> dict[str, Any]:
-    summary = Summary.of(timeline)
+    summary = timeline.index
     return {
         "scenario": timeline.settings.get("scenario"),
         "cache": kind,
@@ -135,7 +134,7 @@ def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
 
 
 def _figures(timeline: Timeline) -> Iterator[str]:
-    summary = Summary.of(timeline)
+    summary = timeline.index
     totals = summary.totals
     yield (
         f"{plural(len(summary.requests), 'request')} with {summary.prompt_tokens:,} prompt tokens, of which "
@@ -187,7 +186,7 @@ def print_summary(timelines: Timelines) -> None:
             out.print("\n\n".join(title[:2]) + "\n" if title else "", end="\n" if title else "")
             head = [f"{scenario.caches[kind].describe()}.".capitalize()]
         out.print("\n".join(head), style="bold" if scenario else None)
-        summary = Summary.of(timeline)
+        summary = timeline.index
         _print_requests(timeline, summary)
         out.print(f"{_in_short(timeline, summary)}\n")
     if len(timelines) == 2:
@@ -202,7 +201,7 @@ def print_summary(timelines: Timelines) -> None:
     out.print("More:   --plain (every event and hit rate in words), --json (all figures)")
 
 
-def _print_requests(timeline: Timeline, summary: Summary) -> None:
+def _print_requests(timeline: Timeline, summary: RunIndex) -> None:
     from rich.table import Table
 
     out = stdout()
@@ -232,17 +231,12 @@ def _print_requests(timeline: Timeline, summary: Summary) -> None:
 
 def _reasons(timeline: Timeline, ids: list[str]) -> dict[str, str]:
     """Why the lookup with which a request was first admitted found no more, for each request that was admitted."""
-    narrator = Narrator(timeline)
     reasons = {}
     for id in ids:
-        lookup = None
-        for place in narrator.places.of_request(id, len(timeline)):
-            event = timeline.events[place]
-            if isinstance(event, ev.PrefixMatched):
-                lookup = place
-            elif isinstance(event, ev.RequestAdmitted) and lookup is not None:
-                reasons[id] = _why_no_more(timeline.findings.at(lookup))
-                break
+        admissions = timeline.index.requests[id].admissions
+        lookup = timeline.index.last_lookup(id, admissions[0]) if admissions else None
+        if lookup is not None:
+            reasons[id] = _why_no_more(timeline.findings.at(lookup))
     return reasons
 
 
@@ -252,7 +246,7 @@ def _why_no_more(finding: Explanation) -> str:
     return ENDS[finding.reason].format(token=finding.token or 0)
 
 
-def _in_short(timeline: Timeline, summary: Summary) -> str:
+def _in_short(timeline: Timeline, summary: RunIndex) -> str:
     totals = summary.totals
     counts = [(totals["evicted_blocks"], "evicted"), (totals["duplicates_freed"], "freed as duplicates")]
     blocks = "".join(f", {count:,} {what}" for count, what in counts if count)

@@ -3,28 +3,20 @@
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from minicache.sim.figures import PER_REQUEST
+from minicache.sim.run_index import RequestRecord, RunIndex
 from minicache.sim.scenario import Expect
-from minicache.sim.summary import RATES, TOTALS, RequestFigures, Summary
-
-PER_REQUEST = {
-    "hit_tokens": "cached_tokens",
-    "end": "end",
-    "computed_tokens": "computed_tokens",
-    "preemptions": "preemptions",
-}
-
-__all__ = ["PER_REQUEST", "RATES", "TOTALS", "mismatches"]
 
 
-def mismatches(expect: Expect, summary: Summary) -> list[str]:
+def mismatches(expect: Expect, index: RunIndex) -> list[str]:
     """A sentence for each figure that is not as expected; empty when all are."""
-    return [*_of_requests(expect, summary), *_of_totals(expect, summary)]
+    return [*_of_requests(expect, index), *_of_totals(expect, index)]
 
 
-def _of_requests(expect: Expect, summary: Summary) -> Iterator[str]:
+def _of_requests(expect: Expect, index: RunIndex) -> Iterator[str]:
     for figure, patterns in expect.per_request.items():
         for pattern, value in patterns.items():
-            found = _matching(pattern, summary)
+            found = _matching(pattern, index)
             if not found:
                 yield f"expect.{figure}: no request is called {pattern}"
             for request in found:
@@ -33,17 +25,18 @@ def _of_requests(expect: Expect, summary: Summary) -> Iterator[str]:
                     yield f"expect.{figure}.{request.id} is {value}, and the run has {actual}"
 
 
-def _matching(pattern: str, summary: Summary) -> list[RequestFigures]:
-    if pattern in summary.requests:
-        return [summary.requests[pattern]]
-    return [request for id, request in summary.requests.items() if fnmatchcase(id, pattern)]
+def _matching(pattern: str, index: RunIndex) -> list[RequestRecord]:
+    if pattern in index.requests:
+        return [index.requests[pattern]]
+    return [request for id, request in index.requests.items() if fnmatchcase(id, pattern)]
 
 
-def _of_totals(expect: Expect, summary: Summary) -> Iterator[str]:
+def _of_totals(expect: Expect, index: RunIndex) -> Iterator[str]:
+    totals, rates = index.totals, index.hit_rates
     for name, value in expect.totals.items():
-        if summary.totals[name] != value:
-            yield f"expect.{name} is {value}, and the run has {summary.totals[name]}"
+        if totals[name] != value:
+            yield f"expect.{name} is {value}, and the run has {totals[name]}"
     for name, percent in expect.hit_rate.items():
-        actual = round(100 * summary.hit_rates[name], 1)
+        actual = round(100 * rates[name], 1)
         if actual != percent:
             yield f'expect.hit_rate."{name}" is {percent} %, and the run has {actual} %'

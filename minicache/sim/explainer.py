@@ -16,7 +16,6 @@ from minicache.sim.narrator import Line, Narrator
 from minicache.sim.phrases import listed, plural, short_hash
 from minicache.sim.rules import Rule
 from minicache.sim.scene import Scene
-from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.timeline import Timeline
 
 TURNING_POINTS = (
@@ -91,11 +90,11 @@ def explain_request(
     """What became of a request up to place `last`, and why its lookups found what they found; raises `UnknownThing`. A
     `view` that stands at `last` saves time."""
     narrator = narrator or Narrator(timeline)
-    ids = [id for id in narrator.places.requests if id != TAKEN_AWAY]
+    ids = timeline.index.ids
     if request not in ids:
         raise UnknownThing(no_request(request, ids))
     last = len(timeline) - 1 if last is None else last
-    points = _turning_points(timeline, narrator.places.of_request(request, last))
+    points = _turning_points(timeline, timeline.index.of_request(request, last))
     accounts = list(map(Account.of, narrator.lines(points)))
     return Explained(f"request {request}", _state_of_request(view or narrator.view(last), request), accounts)
 
@@ -160,7 +159,7 @@ def explain_block(
     if not 0 <= block < num_blocks:
         raise UnknownThing(f"there is no block b{block}: this pool has b0 to b{num_blocks - 1}")
     start = timeline.previous(last + 1, "PoolReplaced") or 0  # since then it is this pool
-    places = narrator.places.of_block(block, start, last)
+    places = timeline.index.of_block(block, start, last)
     accounts = list(map(Account.of, narrator.lines(places)))
     scene = narrator.scene(last, view)
     published = next(

@@ -1,7 +1,7 @@
-"""What if? The same run up to a step boundary, then something is different.
+"""What if? The changes that a fork can make to a run between two steps.
 
-State is never copied: the scenario is run again from its seed, for it comes out the same, and then changed. A fork can
-be forked.
+`Timeline.fork` runs a scenario again from its seed up to a step boundary, applies a change to the simulator, and goes
+on. State is never copied. A fork can be forked.
 """
 
 from collections.abc import Mapping
@@ -10,23 +10,20 @@ from typing import Any, Protocol
 
 from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
-from minicache.sim.collection import no_collection
 from minicache.sim.errors import BadChange
 from minicache.sim.phrases import plural
 from minicache.sim.policy import require_settings
 from minicache.sim.prompt import Part
-from minicache.sim.rerun import scenario_of
 from minicache.sim.scenario import RequestSpec
 from minicache.sim.scenario_file import MAX_TOKENS
 from minicache.sim.simulator import Simulator
-from minicache.sim.timeline import Timeline
 
 
 class Change(Protocol):
     """Something that is different from a step boundary on."""
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
-        """Make it so. Between two steps of `sim`, whose events `timeline` records. Raises `BadChange`."""
+    def apply(self, sim: Simulator) -> None:
+        """Make the change, between two steps of `sim`. Raises `BadChange`."""
         ...
 
     def describe(self) -> str:
@@ -40,7 +37,7 @@ class InjectRequest:
 
     spec: RequestSpec
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+    def apply(self, sim: Simulator) -> None:
         spec = self.spec
         if spec.id in sim.scenario.max_tokens:
             raise BadChange(f"there is a request {spec.id!r} already: give the new one another id")
@@ -48,7 +45,7 @@ class InjectRequest:
             spec = replace(spec, at=max(spec.at, sim.now))
         changed = sim.scenario.with_request(spec)
         changed.require_order()
-        changed.require_fit(timeline.kind)
+        changed.require_fit(sim.kind)
         sim.scenario = changed
         sim.expect(spec)
 
@@ -63,20 +60,19 @@ class EditPrompt:
     request: str
     prompt: tuple[Part, ...]
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+    def apply(self, sim: Simulator) -> None:
         specs = {spec.id: spec for spec in sim.scenario.requests}
         if self.request not in specs:
             raise BadChange(f"there is no request {self.request!r}{suggestion(self.request, specs)}")
         if self.request in sim.arrived:
-            place = next(i for i, e in enumerate(timeline.events) if getattr(e, "request", None) == self.request)
+            step, place = sim.arrived[self.request]
             raise BadChange(
-                f"{self.request} has arrived already: fork before step {timeline.events[place].step + 1}, "
-                f"at event {place - 1} or before"
+                f"{self.request} has arrived already: fork before step {step + 1}, at event {place - 1} or before"
             )
         spec = replace(specs[self.request], prompt=self.prompt)
         changed = sim.scenario.with_request(spec)
         changed.require_order()
-        changed.require_fit(timeline.kind)
+        changed.require_fit(sim.kind)
         sim.replace(spec)
 
     def describe(self) -> str:
@@ -89,8 +85,8 @@ class SetPolicy:
 
     settings: Mapping[str, Any]
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
-        require_settings(timeline.kind, self.settings)
+    def apply(self, sim: Simulator) -> None:
+        require_settings(sim.kind, self.settings)
         settings = dict(self.settings)
         strategy = settings.pop("strategy", None)
         try:
@@ -111,7 +107,7 @@ class ShrinkPool:
 
     count: int
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+    def apply(self, sim: Simulator) -> None:
         there = sim.cache.capacity - sim.num_taken
         left = there - self.count
         if self.count < 1 or left < 1:
@@ -134,7 +130,7 @@ class SetBlockSize:
 
     block_size: int
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+    def apply(self, sim: Simulator) -> None:
         if self.block_size < 1:
             raise BadChange(f"block_size must be at least 1, not {self.block_size:,}")
         tokens = (sim.cache.capacity - sim.num_taken) * sim.cache.block_size
@@ -153,7 +149,7 @@ class SetNumBlocks:
 
     num_blocks: int
 
-    def apply(self, sim: Simulator, timeline: Timeline) -> None:
+    def apply(self, sim: Simulator) -> None:
         most = MAX_TOKENS // sim.cache.block_size
         if not 1 <= self.num_blocks <= most:
             raise BadChange(f"a pool has from 1 to {most:,} blocks of this size, not {self.num_blocks:,}")
@@ -177,46 +173,3 @@ def _require_fit(sim: Simulator, num_blocks: int, block_size: int) -> None:
             raise BadChange(
                 f"{spec.id} needs {plural(needed, 'block')} of {block_size:,}, and there would be {num_blocks:,}"
             )
-
-
-def fork(timeline: Timeline, place: int, change: Change | None) -> Timeline:
-    """See `Timeline.fork`."""
-    timeline.require(place, first=-1)
-    steps = timeline.completed_steps(place)
-    kept = [item for item in timeline.changes if item[0] <= steps]
-    return _run_again(timeline, kept, steps, [(steps, change)] if change is not None else [])
-
-
-def fork_from_start(timeline: Timeline, change: Change) -> Timeline:
-    """The whole run again with something different from its beginning on; what earlier forks changed stays changed.
-    Raises `BadChange`, also where one of those cannot be made any more."""
-    return _run_again(timeline, [], 0, [(0, change), *timeline.changes])
-
-
-def _run_again(
-    timeline: Timeline, before: list[tuple[int, Change]], steps: int, changes: list[tuple[int, Change]]
-) -> Timeline:
-    """The run with the changes of `before` up to the end of step `steps`, and on from there with `changes`."""
-    scenario, sampler = timeline.scenario, timeline.sampler
-    if scenario is None:
-        scenario, sampler = scenario_of(timeline)
-    branch = Timeline.for_scenario(scenario, timeline.kind)
-    branch.sampler, branch.token_words = sampler, timeline.token_words
-    sim = Simulator.of(scenario, timeline.kind, branch, sampler=sampler)
-    for after, change in before:
-        _run_until(sim, after)
-        change.apply(sim, branch)
-    _run_until(sim, steps)
-    branch.forked_at = len(branch)
-    for after, change in changes:
-        _run_until(sim, after)
-        change.apply(sim, branch)
-    branch.changes = (*before, *changes)
-    with no_collection():
-        sim.run()
-    return branch
-
-
-def _run_until(sim: Simulator, steps: int) -> None:
-    while sim.scheduler.step < steps and sim.step() is not None:
-        pass

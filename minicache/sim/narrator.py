@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from minicache.core.events import Event, PrefixMatched
 from minicache.core.views import EngineView
 from minicache.sim.collection import no_collection
-from minicache.sim.places import Places
 from minicache.sim.rules import Rule, rule_of
 from minicache.sim.scene import Scene
 from minicache.sim.timeline import Timeline
@@ -39,7 +38,6 @@ class Narrator:
         self._lines: OrderedDict[int, Line] = OrderedDict()
         self._view: EngineView | None = None  # has taken the events up to `_stands_at`
         self._stands_at = -1
-        self._places = Places(timeline)
 
     def line(self, place: int, view: EngineView | None = None) -> Line:
         """The event at `place` in a sentence. `view`, if given, has just taken that event. Raises `UnknownThing`."""
@@ -72,12 +70,6 @@ class Narrator:
             None if timeline.is_modelled else timeline.events[0].time if timeline.events else 0.0,
             timeline.findings.at(place) if isinstance(event, PrefixMatched) else None,
         )
-
-    @property
-    def places(self) -> Places:
-        """Where something happens to what."""
-        self._places.update()
-        return self._places
 
     def view(self, place: int) -> EngineView:
         """The state after the event at `place`, -1 for before the first; valid until the next call. It moves on from

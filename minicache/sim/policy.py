@@ -1,25 +1,21 @@
-"""The settings that a run can have otherwise: what each may be, and what it is at a place."""
+"""The settings of scheduler and cache that a fork can change: the values allowed, and the values in use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
 from minicache.core.eviction import STRATEGIES
 from minicache.core.scheduler_config import SchedulerConfig
 from minicache.sim.errors import BadChange
-from minicache.sim.rerun import scenario_of
-from minicache.sim.scenario import Kind
+from minicache.sim.scenario import Kind, Scenario
 
-if TYPE_CHECKING:
-    from minicache.sim.timeline import Timeline
-
-POOL = ("num_blocks", "block_size")  # of the pool, and so no policy
+POOL = ("num_blocks", "block_size")  # settings of the pool: other changes make them
 
 
 def settings_of(kind: Kind) -> dict[str, tuple[str, ...]]:
-    """The settings that have a choice over this kind of cache: name -> the words it can be, none for a number."""
+    """The settings that can be changed over this kind of cache: name -> its possible values, empty for a number."""
     found = {name: tuple(map(str, get_args(hint))) for name, hint in get_type_hints(SchedulerConfig).items()}
     if kind == "hash":
         return found
@@ -27,21 +23,17 @@ def settings_of(kind: Kind) -> dict[str, tuple[str, ...]]:
     return {**found, "strategy": tuple(STRATEGIES)}
 
 
-def values_at(timeline: "Timeline", place: int) -> dict[str, Any]:
-    """What each of them is, after the changes of the forks up to `place`. Raises `BadChange` for a run that cannot be
-    run again."""
-    scenario = timeline.scenario or scenario_of(timeline)[0]
-    values = {**asdict(scenario.schedulers[timeline.kind]), "strategy": scenario.caches[timeline.kind].strategy}
-    steps = timeline.completed_steps(place)
-    for after, change in timeline.changes:
-        if after <= steps:
-            values |= getattr(change, "settings", {})
-    return {name: values[name] for name in settings_of(timeline.kind)}
+def values_after(changes: Iterable[object], scenario: Scenario, kind: Kind) -> dict[str, Any]:
+    """The value of each setting in a run of the scenario over this kind of cache, after these changes."""
+    values = {**asdict(scenario.schedulers[kind]), "strategy": scenario.caches[kind].strategy}
+    for change in changes:
+        values |= getattr(change, "settings", {})
+    return {name: values[name] for name in settings_of(kind)}
 
 
 def require_settings(kind: Kind, settings: Mapping[str, object]) -> None:
-    """Raises `BadChange` for a setting that there is not over this kind of cache, or that cannot have this value; it
-    says which there are."""
+    """Raises `BadChange` for a setting that this cache does not have, or a value that the setting cannot have; the
+    message lists what is possible."""
     known = settings_of(kind)
     for name, value in settings.items():
         if name not in known:

@@ -1,30 +1,33 @@
-"""A recorded run as a scenario: the same requests, arriving before the same steps, who say what was recorded.
+"""A recorded run as a scenario: the same requests arrive before the same steps and generate the recorded tokens.
 
-With it a log can be forked, be it the simulator's or an engine's. Its clock is not needed, for arrivals go by steps:
-the run comes out the same but for the times, which are modelled.
+With it a log can be forked, the simulator's or an engine's. Its clock is not needed, because arrivals are counted in
+steps: the run comes out the same except for the times, which are modelled.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from minicache.core import SchedulerConfig
 from minicache.core import events as ev
 from minicache.core.errors import MinicacheError
+from minicache.core.events import Event
 from minicache.sim.errors import BadChange
 from minicache.sim.prompt import Tokens
-from minicache.sim.scenario import KINDS, CacheSettings, RequestSpec, Scenario
-from minicache.sim.timeline import Timeline
+from minicache.sim.scenario import KINDS, CacheSettings, Kind, RequestSpec, Scenario
+from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.tokens import RecordedSampler
 
 
-def scenario_of(timeline: Timeline) -> tuple[Scenario, RecordedSampler]:
-    """The scenario of a recorded run, and its answers. Raises `BadChange` if the log does not tell enough."""
-    if timeline.settings.get("redacted"):
+def scenario_of(events: Iterable[Event], settings: Mapping[str, Any], kind: Kind) -> tuple[Scenario, RecordedSampler]:
+    """The scenario of a recorded run, and its answers. `settings` are those of the log's header. Raises `BadChange` if
+    the log does not say enough, or if something happened in the run that no scenario can do."""
+    if settings.get("redacted"):
         raise BadChange("this run is redacted: without its tokens it cannot be run again")
-    config = _scheduler(timeline.settings)
+    config = _scheduler(settings)
     outputs: dict[str, list[int]] = {}
     specs: list[RequestSpec] = []
-    for event in timeline.events:
+    for event in events:
         if isinstance(event, ev.RequestArrived):
             if event.request in outputs:
                 raise BadChange(f"two requests of this run are called {event.request!r}: it cannot be run again")
@@ -32,9 +35,11 @@ def scenario_of(timeline: Timeline) -> tuple[Scenario, RecordedSampler]:
             specs.append(_spec(event))
         elif isinstance(event, ev.TokensSampled):
             outputs[event.request] += event.tokens
-        elif isinstance(event, ev.RequestAborted | ev.CacheReset):
-            raise BadChange(f"event {event.seq} came from outside ({type(event).__name__}): no scenario can say that")
-    kind, settings = timeline.kind, timeline.settings
+        elif isinstance(event, ev.RequestAborted | ev.CacheReset | ev.PoolReplaced) or _takes_away(event):
+            raise BadChange(
+                f"event {event.seq} ({type(event).__name__}) was not the scheduler's decision but made from outside: "
+                "this run cannot be run again"
+            )
     strategy = str(settings.get("strategy", "lru"))
     cache = CacheSettings(kind, settings["block_size"], settings["num_blocks"], strategy)
     scenario = Scenario(
@@ -47,6 +52,11 @@ def scenario_of(timeline: Timeline) -> tuple[Scenario, RecordedSampler]:
         requests=tuple(specs),
     )
     return scenario, RecordedSampler(outputs)
+
+
+def _takes_away(event: Event) -> bool:
+    """Whether a fork took blocks out of the pool."""
+    return isinstance(event, ev.BlocksAllocated) and event.request == TAKEN_AWAY
 
 
 def _spec(event: ev.RequestArrived) -> RequestSpec:
@@ -63,7 +73,7 @@ def _spec(event: ev.RequestArrived) -> RequestSpec:
     )
 
 
-def _scheduler(settings: dict[str, Any]) -> SchedulerConfig:
+def _scheduler(settings: Mapping[str, Any]) -> SchedulerConfig:
     """The scheduler that the log's header names."""
     given = settings.get("scheduler")
     names = {item.name for item in fields(SchedulerConfig)}

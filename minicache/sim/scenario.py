@@ -39,11 +39,12 @@ class CacheSettings:
         return (self.num_blocks - 1) * self.block_size
 
     def as_kind(self, kind: Kind) -> "CacheSettings":
-        """The same memory for a cache of that kind, with the block size of its engine: 16 or 1."""
+        """The same memory for a cache of that kind, with the block size of its engine: 16 or 1. The strategy stays:
+        only a radix cache reads it."""
         if kind == self.kind:
             return self
         block_size = 16 if kind == "hash" else 1
-        return CacheSettings(kind, block_size, self.capacity // block_size + 1)
+        return CacheSettings(kind, block_size, self.capacity // block_size + 1, self.strategy)
 
     def describe(self) -> str:
         strategy = "" if self.kind == "hash" else f", {self.strategy}"

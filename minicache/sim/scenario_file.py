@@ -18,7 +18,7 @@ from minicache.core import Adapter, Namespace, SchedulerConfig
 from minicache.core.errors import MinicacheError
 from minicache.core.eviction import STRATEGIES
 from minicache.sim.cost_model import DEVICES, MODELS
-from minicache.sim.expect import PER_REQUEST, RATES, TOTALS
+from minicache.sim.figures import PER_REQUEST, RATES, TOTALS
 from minicache.sim.prompt import OutputOf, Part, Segment, Text, Tokens
 from minicache.sim.scenario import GROUPS, KINDS, CacheSettings, Expect, Kind, RequestSpec, Scenario
 from minicache.sim.toml_table import Document, Path, Table

@@ -56,7 +56,7 @@ class Simulator:
         self.events = scheduler.events
         self.events.clock = lambda: self.now
         self.outputs: dict[str, list[int]] = {}  # the answers of finished requests
-        self.arrived: set[str] = set()
+        self.arrived: dict[str, tuple[int, int]] = {}  # request -> the step before it, and the number of its event
         self._numbers = count()
         self._timed: list[tuple[float, int, RequestSpec]] = []
         self._stepped: list[tuple[int, int, RequestSpec]] = []
@@ -101,13 +101,13 @@ class Simulator:
         return True
 
     def replace_pool(self, settings: CacheSettings) -> None:
-        """Go on with an empty cache of these settings; running requests are preempted first. Raises as
-        `Scheduler.replace_cache` does."""
+        """Go on with an empty cache of these settings; running requests are preempted first. Emits `PoolReplaced`,
+        except before the first event: then the run begins with this cache. Raises as `Scheduler.replace_cache` does."""
         cache = build_cache(settings, self.events)
         self.scheduler.replace_cache(cache)
         self.scenario = replace(self.scenario, caches=self.scenario.caches | {settings.kind: settings})
         self.cache, self._taken = cache, None
-        if self.events:
+        if self.events.seq:
             self.events.emit(PoolReplaced(settings.num_blocks, settings.block_size))
 
     def set_strategy(self, strategy: str) -> None:
@@ -165,7 +165,7 @@ class Simulator:
             skip_cache_read=spec.skip_cache_read,
             stop_tokens=spec.stop_tokens,
         )
-        self.arrived.add(spec.id)
+        self.arrived[spec.id] = self.scheduler.step, self.events.seq
         try:
             self.scheduler.add(request)
         except RequestTooLong:
@@ -199,6 +199,11 @@ class Simulator:
         elif self._idle > IDLE_STEPS:
             waiting = ", ".join(request.id for request in self.scheduler.waiting)
             raise Stuck(f"step {self.scheduler.step}: {waiting} can never be admitted: raise cache.num_blocks")
+
+    def run_until(self, steps: int) -> None:
+        """Run until so many steps are done, or to the end."""
+        while self.scheduler.step < steps and self.step() is not None:
+            pass
 
     def run(self) -> None:
         """Run to the end."""

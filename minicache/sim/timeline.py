@@ -11,25 +11,26 @@ place -1 is before the first.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import Any
 
 from minicache.core import Request
 from minicache.core import events as ev
 from minicache.core.event_log import BadLog, read_log
 from minicache.core.events import Event
-from minicache.core.views import EngineView
+from minicache.core.views import EngineView, Follower
 from minicache.sim.breakpoint import Breakpoint
 from minicache.sim.checkpoint import Checkpoint, RecordingView
 from minicache.sim.collection import no_collection
 from minicache.sim.errors import UnknownThing
 from minicache.sim.findings import Findings
+from minicache.sim.fork import Change
+from minicache.sim.policy import values_after
+from minicache.sim.rerun import scenario_of
+from minicache.sim.run_index import RunIndex
 from minicache.sim.scenario import Kind, Scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.tokens import SIMULATED, EngineTokenWords, TokenWords
-
-if TYPE_CHECKING:
-    from minicache.sim.fork import Change
 
 WORK = 2000  # folding from a checkpoint takes at most about this many events, or as much work with blocks
 MAX_BLOCKS = 1 << 22  # of a recorded pool: a view of it takes a few hundred bytes a block
@@ -39,8 +40,9 @@ BLOCKS_PER_EVENT = 8  # so many blocks in an event are as much work as another e
 class Timeline:
     """A sink that keeps every event, with checkpoints. Give it to a run, or make one with `record` or `from_log`.
 
-    `settings` is what a log's header holds: at least `num_blocks` and `block_size`. The memory it takes grows with the
-    events; a checkpoint is a few bytes a block.
+    `settings` is what a log's header holds: at least `num_blocks` and `block_size`, those of the first pool. `index`
+    knows where things happen, and the figures. The memory it takes grows with the events; a checkpoint is a few bytes a
+    block.
     """
 
     def __init__(self, num_blocks: int, block_size: int, settings: Mapping[str, Any] | None = None) -> None:
@@ -51,17 +53,15 @@ class Timeline:
         self.token_words = SIMULATED if self.is_modelled else EngineTokenWords()
         self.kind: Kind = "hash"
         self.cut = False  # of a log: whether its last line was not whole
-        self.changes: tuple[tuple[int, Change], ...] = ()  # by forks: after so many steps, this
+        self.changes: tuple[tuple[int, Change], ...] = ()  # by forks: (number of steps after which it was made, change)
         self.forked_at: int | None = None  # the first event that need not be the parent's
-        self.findings = Findings()
         self._view = RecordingView(num_blocks, block_size)
         self._places = array("q", [-1])  # of the checkpoints
         self._checkpoints = [Checkpoint.of(self._view)]
         self._work = 0.0
-        self._kinds: dict[str, array[int]] = {}
-        self._steps = array("q")  # places of StepStarted
-        self._rates = array("d")  # hit rate after each admission, beside
-        self._queries = self._hits = 0
+        self.index = RunIndex(self.events, "modelled" if self.is_modelled else "measured")
+        self.findings = Findings()
+        self._followers: tuple[Follower, ...] = (self.index, self.findings)
 
     @classmethod
     def record(cls, scenario: Scenario, kind: Kind | None = None) -> "Timeline":
@@ -136,22 +136,11 @@ class Timeline:
         if self._work >= WORK:
             self.checkpoint()
         self._view.apply(event)
-        self.findings.on(event, self._view)
-        place = len(self.events)
         self.events.append(event)
-        kind = type(event).__name__
-        if kind not in self._kinds:
-            self._kinds[kind] = array("q")
-        self._kinds[kind].append(place)
+        for follower in self._followers:
+            follower.on(event, self._view)
         self._work += 1 + len(getattr(event, "blocks", ())) / BLOCKS_PER_EVENT
-        if isinstance(event, ev.StepStarted):
-            self._steps.append(place)
-        elif isinstance(event, ev.RequestAdmitted):
-            if not event.resumed:
-                self._queries += self._view.requests[event.request].num_prompt_tokens
-                self._hits += event.num_cached_tokens
-            self._rates.append(self._hits / self._queries if self._queries else 0.0)
-        elif isinstance(event, ev.PoolReplaced):
+        if isinstance(event, ev.PoolReplaced):
             self.checkpoint()
 
     __call__ = add
@@ -198,7 +187,7 @@ class Timeline:
         """The first place after `place` with an event of that kind (of any); None if there is none."""
         if kind is None:
             return place + 1 if place + 1 < len(self.events) else None
-        places = self._kinds.get(kind, array("q"))
+        places = self.index.of_kind(kind)
         index = bisect_right(places, place)
         return places[index] if index < len(places) else None
 
@@ -206,7 +195,7 @@ class Timeline:
         """The last place before `place` with an event of that kind (of any); None if there is none."""
         if kind is None:
             return place - 1 if place > 0 else None
-        places = self._kinds.get(kind, array("q"))
+        places = self.index.of_kind(kind)
         index = bisect_left(places, place)
         return places[index - 1] if index else None
 
@@ -221,28 +210,81 @@ class Timeline:
     def _search(self, places: range, breakpoints: tuple[Breakpoint, ...]) -> int | None:
         for place in places:
             event = self.events[place]
-            rate = self._rate(place) if isinstance(event, ev.RequestAdmitted) else None
-            if any(breakpoint.matches(event, rate) for breakpoint in breakpoints):
+            if any(breakpoint.matches(event, self._rates(place)) for breakpoint in breakpoints):
                 return place
         return None
 
-    def _rate(self, place: int) -> tuple[float, float]:
-        index = bisect_left(self._kinds["RequestAdmitted"], place)
-        return (self._rates[index - 1] if index else 1.0), self._rates[index]
+    def _rates(self, place: int) -> tuple[float, float] | None:
+        """The hit rate before and after an admission; None of any other event."""
+        if not isinstance(self.events[place], ev.RequestAdmitted):
+            return None
+        before, after = self.hit_rate(place - 1), self.hit_rate(place)
+        return (1.0 if before is None else before), after or 0.0
 
     def hit_rate(self, place: int) -> float | None:
         """The hit rate ("tokens of all") of the admissions up to `place`; None before the first."""
-        index = bisect_right(self._kinds.get("RequestAdmitted", array("q")), place)
-        return self._rates[index - 1] if index else None
+        return self.index.hit_rate(place)
 
     # What if
 
-    def fork(self, place: int, change: "Change | None" = None) -> "Timeline":
-        """Run the scenario again up to the last step boundary at or before `place`, change something, and go on to the
-        end. The steps before the boundary come out the same. Raises `BadChange`; this timeline stays as it is."""
-        from minicache.sim.fork import fork
+    def source(self) -> tuple[Scenario, Callable[[Request], int] | None]:
+        """What runs again as this did: a scenario, and who says the next token if the scenario's seed does not. Raises
+        `BadChange` for a recorded run that does not say enough."""
+        if self.scenario is not None:
+            return self.scenario, self.sampler
+        return scenario_of(self.events, self.settings, self.kind)
 
-        return fork(self, place, change)
+    def policy_at(self, place: int) -> dict[str, Any]:
+        """The value of each setting of a policy, after the changes of the forks up to `place`. Raises as `source`."""
+        steps = self.completed_steps(place)
+        made = [change for after, change in self.changes if after <= steps]
+        return values_after(made, self.source()[0], self.kind)
+
+    def fork(self, place: int, change: Change | None = None) -> "Timeline":
+        """Run again up to the last step boundary at or before `place`, make a change, and go on to the end. The steps
+        before the boundary come out the same. Raises `BadChange`; this timeline stays as it is."""
+        self.require(place, first=-1)
+        steps = self.completed_steps(place)
+        kept = [item for item in self.changes if item[0] <= steps]
+        return self._run_again(kept, steps, [(steps, change)] if change is not None else [])
+
+    def fork_from_start(self, change: Change) -> "Timeline":
+        """The whole run again with something different from its beginning on; the changes of earlier forks are made
+        again. Raises `BadChange`, also for one of those that has become impossible."""
+        return self._run_again([], 0, [(0, change), *self.changes])
+
+    def _run_again(self, before: list[tuple[int, Change]], steps: int, changes: list[tuple[int, Change]]) -> "Timeline":
+        """The run with the changes of `before` up to the end of step `steps`, and on from there with `changes`."""
+        scenario, sampler = self.source()
+        sim = Simulator.of(scenario, self.kind, sampler=sampler)
+        branch = self._branch(scenario, sim)
+
+        def make(after: int, change: Change) -> None:
+            nonlocal branch
+            sim.run_until(after)
+            change.apply(sim)
+            if not branch.events:  # the run begins with the change
+                branch = self._branch(scenario, sim)
+
+        for after, change in before:
+            make(after, change)
+        sim.run_until(steps)
+        forked_at = len(branch)
+        for after, change in changes:
+            make(after, change)
+        branch.changes, branch.forked_at = (*before, *changes), forked_at
+        with no_collection():
+            sim.run()
+        return branch
+
+    def _branch(self, scenario: Scenario, sim: Simulator) -> "Timeline":
+        """An empty timeline that records `sim`, which runs `scenario` and has not begun, with its present settings."""
+        config = {**scenario.schedulers, self.kind: sim.scheduler.config}
+        begins = replace(scenario, caches=sim.scenario.caches, schedulers=config)
+        branch = Timeline.for_scenario(begins, self.kind)
+        branch.scenario, branch.sampler, branch.token_words = scenario, sim.sampler, self.token_words
+        sim.events.sinks[:] = [branch]
+        return branch
 
     # Steps
 
@@ -253,14 +295,15 @@ class Timeline:
 
     def place_of_step(self, step: int) -> int:
         """Where scheduler step `step` begins; raises `UnknownThing`."""
-        if not 1 <= step <= len(self._steps):
-            there = f"this run has steps 1 to {len(self._steps)}" if self._steps else "no step has begun yet"
+        steps = self.index.of_kind("StepStarted")
+        if not 1 <= step <= len(steps):
+            there = f"this run has steps 1 to {len(steps)}" if steps else "no step has begun yet"
             raise UnknownThing(f"there is no step {step}: {there}")
-        return self._steps[step - 1]
+        return steps[step - 1]
 
     def completed_steps(self, place: int) -> int:
-        """Steps that are over at `place`: a fork begins behind the last of them."""
-        return bisect_right(self._kinds.get("StepFinished", array("q")), place)
+        """The number of steps that have ended at `place`: a fork begins after the last of them."""
+        return self.index.steps_until(place)
 
 
 def _require_shape(where: str, shape: Mapping[str, Any]) -> None:

@@ -22,9 +22,9 @@ from minicache.sim.phrases import (
     requests_do,
     short_hash,
 )
+from minicache.sim.run_index import RunIndex
 from minicache.sim.scene import Scene
 from minicache.sim.simulator import TAKEN_AWAY
-from minicache.sim.summary import Summary
 
 AROUND = 16  # tokens shown of a prompt around a token that differs, where blocks hold one token
 
@@ -541,12 +541,12 @@ def _found(found: Sequence[tuple[str, int, int]]) -> Iterator[str]:
 CUT = "The last line of the log is incomplete: the program that wrote it stopped there."
 
 
-def closing_words(summary: Summary) -> str:
+def closing_words(index: RunIndex) -> str:
     """`In all: 5 requests, and 0 of 3,360 prompt tokens found in the cache (0.0%). …`"""
-    totals, rate = summary.totals, summary.hit_rates["tokens of all"]
+    totals, rate = index.totals, index.hit_rates["tokens of all"]
     return (
-        f"In all: {plural(len(summary.requests), 'request')}, and {summary.cached_tokens:,} of "
-        f"{plural(summary.prompt_tokens, 'prompt token')} found in the cache ({rate:.1%}). "
+        f"In all: {plural(len(index.requests), 'request')}, and {index.cached_tokens:,} of "
+        f"{plural(index.prompt_tokens, 'prompt token')} found in the cache ({rate:.1%}). "
         f"{plural(totals['computed_tokens'], 'token')} computed, answers included, in "
         f"{plural(totals['steps'], 'step')}; {plural(totals['evicted_blocks'], 'block')} evicted."
     )

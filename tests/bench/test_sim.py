@@ -4,7 +4,6 @@ import pytest
 
 from minicache.bench import sim
 from minicache.sim.timeline import Timeline
-from tests.sim.test_scenarios import summary_of
 
 
 def test_a_small_run_has_every_row(monkeypatch):
@@ -22,7 +21,7 @@ def test_a_small_run_has_every_row(monkeypatch):
 @pytest.mark.parametrize("kind", ["hash", "radix"])
 def test_the_workload_is_in_balance(kind):
     """The queue does not grow with the length of the run, the pool is full, and the system prompts are hit."""
-    small, large = (summary_of(Timeline.record(sim.workload(n), kind)) for n in (150, 600))
+    small, large = (Timeline.record(sim.workload(n), kind).index for n in (150, 600))
     assert large.totals["max_waiting"] == small.totals["max_waiting"]
     assert large.totals["evicted_blocks"] > 3 * small.totals["evicted_blocks"] > 0
     assert large.totals["events"] == pytest.approx(4 * small.totals["events"], rel=0.05)

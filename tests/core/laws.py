@@ -211,6 +211,7 @@ class ViewEqualsSnapshot(Watcher):
     def after(self, call: str, result: Any, *args: Any) -> None:
         assert self.lost is None, f"the view cannot apply the events: {self.lost!r}"
         assert self.view.snapshot() == self.cache.snapshot()
+        assert self.view.num_holders == Counter(block for table in self.view.tables.values() for block in table)
 
     def after_public(self) -> None:
         scheduler = getattr(self.world, "scheduler", None)

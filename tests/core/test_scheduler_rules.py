@@ -2,7 +2,17 @@
 
 import pytest
 
-from minicache.core import HashChainCache, PrefixCache, RadixCache, Request, Scheduler, SchedulerConfig, StepPlan
+from minicache.core import (
+    CacheSnapshot,
+    HashChainCache,
+    PrefixCache,
+    RadixCache,
+    Request,
+    Scheduler,
+    SchedulerConfig,
+    StepPlan,
+)
+from minicache.core.errors import InvalidArgument, RequestTooLong
 from minicache.core.event_stream import EventStream
 from minicache.core.events import Event, RequestAdmitted
 from tests.core.test_hit_rates_of_a_run import run_step, serve
@@ -124,3 +134,72 @@ def test_outputs_are_published_when_the_settings_say(publish_at: str, publish_ou
     while scheduler.has_unfinished:
         run_step(scheduler)
     assert cache.lookup(Request("x", [1] * 20)).num_tokens == 12
+
+
+@pytest.mark.parametrize("kind", ["hash", "radix"])
+def test_another_cache_takes_the_place_of_the_first_between_two_steps(kind: str) -> None:
+    make = HashChainCache if kind == "hash" else RadixCache
+    scheduler = Scheduler(make(40, 4), SchedulerConfig.vllm() if kind == "hash" else SchedulerConfig.sglang())
+    serve(scheduler, "before", list(range(20)))
+    scheduler.add(Request("goes on", list(range(24)), max_tokens=3))
+    run_step(scheduler)
+    first, second = scheduler.cache, make(9, 8)
+    assert scheduler.recent_hit_rate.value > 0
+    scheduler.replace_cache(second)
+    first.check()
+    assert first.num_free == first.capacity, "all blocks were given back"
+    assert [request.id for request in scheduler.waiting] == ["goes on"]
+    assert (scheduler.recent_hit_rate.value, scheduler.last_prefill_hit_rate.value) == (0.0, 0.0)
+    while scheduler.has_unfinished:
+        run_step(scheduler)
+        second.check()
+    assert second.lookup(Request("again", list(range(25)))).num_tokens == 24
+
+
+def test_a_cache_or_settings_that_cannot_be_are_refused_and_nothing_changes() -> None:
+    cache = HashChainCache(40, 4)
+    scheduler = Scheduler(cache)
+    scheduler.add(Request("long", list(range(40)), max_tokens=3))
+    run_step(scheduler)
+    before = scheduler.snapshot()
+    with pytest.raises(RequestTooLong, match="request 'long' needs 11 blocks of 4 tokens"):
+        scheduler.replace_cache(HashChainCache(9, 4))
+    with pytest.raises(InvalidArgument, match="publish_at"):
+        scheduler.replace_cache(RadixCache(40))
+    over_a_tree = Scheduler(RadixCache(40), SchedulerConfig.sglang())
+    with pytest.raises(InvalidArgument, match="publish_at"):
+        over_a_tree.reconfigure(SchedulerConfig.sglang(publish_at="schedule"))
+    assert over_a_tree.config == SchedulerConfig.sglang()
+    assert (scheduler.cache, scheduler.snapshot()) == (cache, before)
+    plan = scheduler.schedule()
+    for too_early in (
+        lambda: scheduler.replace_cache(HashChainCache(40, 4)),
+        lambda: scheduler.reconfigure(SchedulerConfig.vllm(max_num_seqs=1)),
+    ):
+        with pytest.raises(InvalidArgument, match="is in flight: call update"):
+            too_early()
+    scheduler.update(plan, {"long": 1})
+
+
+@pytest.mark.parametrize("kind", ["hash", "radix"])
+@pytest.mark.parametrize("num_tokens", [4, 9, 20])
+def test_to_publish_again_changes_neither_what_is_found_nor_who_holds_it(kind: str, num_tokens: int) -> None:
+    """Recency and hit counts aside."""
+    cache = HashChainCache(40, 4) if kind == "hash" else RadixCache(40, 4)
+    first, second = (Request(id, [*range(18), *tail]) for id, tail in (("first", [1, 2]), ("second", [3, 4])))
+    for request in (first, second):
+        assert cache.allocate(request, cache.lookup(request), 20 - request.num_computed_tokens)
+        request.num_computed_tokens = 20
+        cache.publish(request, num_tokens)
+        before = cache.snapshot()
+        cache.publish(request, num_tokens)
+        cache.publish(request, max(0, num_tokens - 4))
+        cache.check()
+        after = cache.snapshot()
+        for name in ("free", "tables", "hashes", "copies", "locks"):
+            assert getattr(after, name) == getattr(before, name)
+        assert nodes_but_recency(after) == nodes_but_recency(before)
+
+
+def nodes_but_recency(state: CacheSnapshot) -> dict[int, tuple[object, ...]]:
+    return {id: (node.parent, node.tokens, node.blocks, node.locks) for id, node in state.nodes.items()}

@@ -3,7 +3,6 @@
 import pytest
 
 from minicache.sim.library import find_scenario, scenario_names
-from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 from minicache.sim.words import CUT, closing_words, end_of_log_words
 
@@ -12,7 +11,7 @@ from minicache.sim.words import CUT, closing_words, end_of_log_words
 def test_the_last_sentence_says_what_the_summary_says(name):
     for kind in find_scenario(name).kinds:
         timeline = Timeline.record(find_scenario(name), kind)
-        summary = Summary.of(timeline)
+        summary = timeline.index
         words = closing_words(summary)
         totals = summary.totals
         assert words.startswith(f"In all: {len(summary.requests):,} request")
@@ -23,7 +22,7 @@ def test_the_last_sentence_says_what_the_summary_says(name):
 
 
 def test_of_nothing_nothing_came():
-    assert closing_words(Summary.of(Timeline(9, 4))).startswith(
+    assert closing_words(Timeline(9, 4).index).startswith(
         "In all: 0 requests, and 0 of 0 prompt tokens found in the cache"
     )
 

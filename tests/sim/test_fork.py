@@ -12,7 +12,6 @@ from minicache.sim.fork import (
     SetNumBlocks,
     SetPolicy,
     ShrinkPool,
-    fork_from_start,
 )
 from minicache.sim.library import find_scenario
 from minicache.sim.prompt import Segment, Text
@@ -20,7 +19,6 @@ from minicache.sim.recorded import read_recorded, write_recorded
 from minicache.sim.redact import redacted
 from minicache.sim.scenario import RequestSpec
 from minicache.sim.timeline import Timeline
-from tests.sim.test_scenarios import summary_of
 from tests.sim.test_simulator import facts
 from tests.sim.test_timeline import folded, same
 
@@ -51,7 +49,7 @@ def test_a_fork_begins_at_the_last_step_boundary_and_ends(run, change):
     assert type(timeline.events[fork.forked_at - 1]).__name__ == "StepFinished"
     assert fork.events[: fork.forked_at] == timeline.events[: fork.forked_at]
     assert fork.events != timeline.events
-    summary = summary_of(fork)
+    summary = fork.index
     assert all(request.outcome == "length" for request in summary.requests.values())
     for place in range(-1, len(fork), 37):
         assert same(fork.at(place), folded(fork, place))
@@ -59,7 +57,7 @@ def test_a_fork_begins_at_the_last_step_boundary_and_ends(run, change):
 
 def test_the_timestamp_moved_to_the_end_is_hit():
     timeline = TIMELINES["timestamp-top", "hash"]
-    assert summary_of(timeline).requests["user2"].cached_tokens == 0
+    assert timeline.index.requests["user2"].cached_tokens == 0
     place = timeline.next(-1, "StepFinished")
     moved = (
         Text("It is 14:03:21. You are a support bot of a parcel service."),
@@ -67,7 +65,7 @@ def test_the_timestamp_moved_to_the_end_is_hit():
         Text("!"),
     )
     fork = timeline.fork(place, EditPrompt("user2", moved))
-    assert summary_of(fork).requests["user2"].cached_tokens == 640
+    assert fork.index.requests["user2"].cached_tokens == 640
 
 
 def test_what_has_arrived_cannot_be_edited():
@@ -81,9 +79,9 @@ def test_what_has_arrived_cannot_be_edited():
 def test_another_policy_from_there_on():
     scenario = find_scenario("in-batch-order", ["scheduler.queue_policy=fcfs"])
     timeline = Timeline.record(scenario)
-    assert summary_of(timeline).totals["duplicates_freed"] > 0
+    assert timeline.index.totals["duplicates_freed"] > 0
     fork = timeline.fork(-1, SetPolicy({"queue_policy": "lpm", "strategy": "lfu"}))
-    assert summary_of(fork).totals["duplicates_freed"] == 0
+    assert fork.index.totals["duplicates_freed"] == 0
 
 
 def test_a_smaller_pool_evicts_and_preempts():
@@ -94,8 +92,8 @@ def test_a_smaller_pool_evicts_and_preempts():
     running = find_scenario("chunked-prefill")
     middle = Timeline.record(running)
     tight = middle.fork(middle.place_of_step(6), ShrinkPool(44))
-    assert summary_of(tight).totals["preemptions"] > 0
-    assert summary_of(tight).totals["finished"] == 3
+    assert tight.index.totals["preemptions"] > 0
+    assert tight.index.totals["finished"] == 3
 
 
 def test_blocks_of_another_size_start_empty():
@@ -116,15 +114,19 @@ def test_a_pool_of_another_number_of_blocks_starts_empty_at_the_step_boundary(ru
     fork = timeline.fork(place, SetNumBlocks(num_blocks))
     block_size = timeline.settings["block_size"]
     at = fork.next(-1, "PoolReplaced")
-    assert at >= fork.forked_at
+    if not fork.forked_at:
+        assert at is None, "a run that begins with a pool did not replace it"
+        at = -1
+    else:
+        assert at >= fork.forked_at
     assert fork.events[: fork.forked_at] == timeline.events[: fork.forked_at]
-    held = [type(event).__name__ for event in fork.events[fork.forked_at : at]]
+    held = [type(event).__name__ for event in fork.events[fork.forked_at : max(0, at)]]
     assert set(held) <= {"RequestPreempted", "BlocksReleased", "LockMoved", "PathInserted", "DuplicatesFreed"}
     view = fork.at(at)
     assert (view.num_blocks, view.block_size, len(view.free)) == (num_blocks + 1, block_size, num_blocks)
     assert not view.hashes
     assert not view.nodes
-    assert summary_of(fork).totals["finished"] == summary_of(timeline).totals["finished"]
+    assert fork.index.totals["finished"] == timeline.index.totals["finished"]
     assert fork.fork(len(fork) - 1).events == fork.events, "a fork of it keeps the pool"
 
 
@@ -132,13 +134,13 @@ def test_a_pool_of_another_number_of_blocks_starts_empty_at_the_step_boundary(ru
 def test_a_fork_from_the_start_keeps_what_was_changed_later(run):
     timeline = TIMELINES[run]
     once = timeline.fork(timeline.place_of_step(3), InjectRequest(NEW))
-    from_start = fork_from_start(once, SetPolicy({"max_num_seqs": 1}))
+    from_start = once.fork_from_start(SetPolicy({"max_num_seqs": 1}))
     assert from_start.forked_at == 0
     assert [steps for steps, _ in from_start.changes] == [0, 2]
-    assert "new" in summary_of(from_start).requests
+    assert "new" in from_start.index.requests
     only = timeline.fork(-1, SetPolicy({"max_num_seqs": 1}))
     assert only.fork(only.place_of_step(3), InjectRequest(NEW)).events == from_start.events
-    assert fork_from_start(timeline, SetPolicy({})).events == timeline.events
+    assert timeline.fork_from_start(SetPolicy({})).events == timeline.events
 
 
 def test_a_fork_of_a_fork_keeps_the_earlier_change():
@@ -146,7 +148,7 @@ def test_a_fork_of_a_fork_keeps_the_earlier_change():
     once = timeline.fork(timeline.place_of_step(3), InjectRequest(NEW))
     twice = once.fork(once.place_of_step(12), ShrinkPool(100))
     assert [steps for steps, _ in twice.changes] == [2, 11]
-    assert "new" in summary_of(twice).requests
+    assert "new" in twice.index.requests
     assert twice.events[: twice.forked_at] == once.events[: twice.forked_at]
     before = once.fork(0)
     assert before.changes == ()
@@ -196,7 +198,7 @@ def test_a_recorded_run_can_be_forked(run, tmp_path):
     read = read_recorded(tmp_path / "run.jsonl")
     assert _timeless(read.fork(len(read) // 2).events) == _timeless(timeline.events)
     fork = read.fork(len(read) // 2, InjectRequest(NEW))
-    assert "new" in summary_of(fork).requests
+    assert "new" in fork.index.requests
     assert _timeless(fork.fork(0).events) == _timeless(timeline.events)
 
 

@@ -14,7 +14,6 @@ from minicache.sim.errors import UnknownThing
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario
 from minicache.sim.narrator import Narrator
-from minicache.sim.places import Places
 from minicache.sim.timeline import Timeline
 
 
@@ -126,8 +125,7 @@ def test_some_lines(run):
 
 def test_where_something_happens_to_a_request_a_block_or_a_node(run):
     timeline, _ = run
-    places, events = Places(timeline), timeline.events
-    places.update()
+    places, events = timeline.index, timeline.events
     last = 2 * len(events) // 3
     for request in places.requests:
         named = [at for at in range(last + 1) if getattr(events[at], "request", None) == request]

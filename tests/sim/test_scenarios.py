@@ -8,7 +8,6 @@ from minicache.sim.expect import mismatches
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.lock_step import partings, run_both
 from minicache.sim.scenario import GROUPS
-from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 from tests.sim.goldens import cases
 
@@ -37,12 +36,6 @@ REQUIRED = {
     "vllm-design-page",
     "sglang-article",
 }
-
-
-def summary_of(timeline):
-    summary = Summary(timeline.settings["block_size"])
-    summary.apply_all(timeline.events)
-    return summary
 
 
 def test_none_is_missing():
@@ -80,7 +73,7 @@ def test_a_setting_in_a_story_stands_in_brackets_and_can_be_set(name):
 @pytest.mark.parametrize(("name", "kind"), cases())
 def test_figures_are_as_expected(name, kind):
     scenario = find_scenario(name)
-    summary = summary_of(Timeline.record(scenario, kind))
+    summary = Timeline.record(scenario, kind).index
     assert mismatches(scenario.expect[kind], summary) == []
     assert all(request.outcome == "length" for request in summary.requests.values())
 
@@ -89,7 +82,7 @@ def test_figures_are_as_expected(name, kind):
 def test_figures_hold_in_lock_step(name):
     scenario = find_scenario(name)
     for kind, timeline in run_both(scenario).items():
-        assert mismatches(scenario.expect[kind], summary_of(timeline)) == []
+        assert mismatches(scenario.expect[kind], timeline.index) == []
 
 
 def test_figures_that_are_wrong_are_told(tmp_path):
@@ -99,7 +92,7 @@ def test_figures_that_are_wrong_are_told(tmp_path):
         '[expect]\nsteps = 3\nhit_tokens = { a = 5, b = 1 }\nhit_rate = { "full blocks" = 7.5 }\n'
     )
     scenario = find_scenario(str(file))
-    assert mismatches(scenario.expect["hash"], summary_of(Timeline.record(scenario))) == [
+    assert mismatches(scenario.expect["hash"], Timeline.record(scenario).index) == [
         "expect.hit_tokens.a is 5, and the run has 0",
         "expect.hit_tokens: no request is called b",
         "expect.steps is 3, and the run has 16",

@@ -11,16 +11,15 @@ from minicache.core.errors import InvalidArgument
 from minicache.core.views import EngineView
 from minicache.sim.cost_model import DEVICES, MODELS, CostModel
 from minicache.sim.errors import Stuck
+from minicache.sim.figures import LAST_PREFILL, RECENT
 from minicache.sim.fork import SetBlockSize
 from minicache.sim.library import find_scenario
 from minicache.sim.narrator import Narrator
 from minicache.sim.redact import redacted
 from minicache.sim.simulator import Simulator, build_cache
-from minicache.sim.summary import LAST_PREFILL, RECENT, Summary
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import RecordedSampler, Sampler
 from tests.sim.goldens import cases
-from tests.sim.test_scenarios import summary_of
 
 SMALL = ["two-equal-prompts", "tail-first", "preempt-and-resume", "vllm-design-page", "radix-split-and-prune"]
 
@@ -40,13 +39,13 @@ def test_the_view_equals_the_state_after_every_step(name, kind):
 @pytest.mark.parametrize(("name", "kind"), cases())
 def test_the_summary_counts_as_the_scheduler_does(name, kind):
     scenario = find_scenario(name)
-    summary = Summary(scenario.caches[kind].block_size)
-    sim = Simulator.of(scenario, kind, summary)
+    timeline = Timeline.for_scenario(scenario, kind)
+    sim = Simulator.of(scenario, kind, timeline)
     sim.run()
-    rates = summary.hit_rates
+    rates = timeline.index.hit_rates
     assert rates[RECENT] == pytest.approx(sim.scheduler.recent_hit_rate.value)
     assert rates[LAST_PREFILL] == pytest.approx(sim.scheduler.last_prefill_hit_rate.value)
-    assert summary.totals["peak_blocks"] <= sim.cache.capacity
+    assert timeline.index.totals["peak_blocks"] <= sim.cache.capacity
 
 
 def test_the_same_scenario_gives_the_same_events_and_another_seed_others():
@@ -120,7 +119,7 @@ def test_redaction_keeps_the_story_and_hides_the_text():
     timeline = Timeline.record(find_scenario("timestamp-top"), "hash")
     hidden = redacted(timeline, key=b"k" * 16)
     assert [type(e) for e in hidden.events] == [type(e) for e in timeline.events]
-    before, after = summary_of(timeline).to_json(), summary_of(hidden).to_json()
+    before, after = timeline.index.to_json(), hidden.index.to_json()
     assert before == after
     seen = {token for event in hidden.events for token in getattr(event, "tokens", ())}
     assert min(seen) >= 1 << 40
@@ -184,23 +183,22 @@ def test_a_measured_clock_counts_from_the_first_event(monkeypatch):
     )
     last = len(measured) - 1
     assert Narrator(measured).line(last).words == list(Narrator(measured).lines())[last].words
-    figures = Summary(measured.settings["block_size"], "measured")
-    figures.apply_all(measured.events)
-    assert figures.to_json()["measured_seconds"] == pytest.approx(2.0, abs=0.2)
-    assert "modelled_seconds" not in figures.to_json()
+    figures = measured.index.to_json()
+    assert figures["measured_seconds"] == pytest.approx(2.0, abs=0.2)
+    assert "modelled_seconds" not in figures
 
 
 def test_who_is_aborted_waits_no_more():
     scenario = find_scenario("tail-first")
-    summary = Summary(scenario.caches["hash"].block_size)
-    sim = Simulator.of(scenario, "hash", summary)
+    timeline = Timeline.for_scenario(scenario, "hash")
+    sim = Simulator.of(scenario, "hash", timeline)
     for number in range(5):
         request = Request(f"gone{number}", [1, 2, 3])
         sim.scheduler.add(request)
         sim.scheduler.abort(request.id)
     sim.run()
-    assert summary.requests["gone4"].outcome == "aborted"
-    assert summary.totals["max_waiting"] <= 2
+    assert timeline.index.requests["gone4"].outcome == "aborted"
+    assert timeline.index.totals["max_waiting"] <= 2
 
 
 def test_redaction_hides_salts_and_keeps_prefixes():
@@ -209,7 +207,7 @@ def test_redaction_hides_salts_and_keeps_prefixes():
     salts = {e.namespace.salt for e in hidden.events if hasattr(e, "namespace")} - {None}
     assert len(salts) == 2
     assert not salts & {"tenant-a", "tenant-b"}
-    assert summary_of(hidden).cached_tokens == summary_of(timeline).cached_tokens
+    assert hidden.index.cached_tokens == timeline.index.cached_tokens
     hidden.at(len(hidden) - 1)
 
 

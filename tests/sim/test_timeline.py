@@ -11,7 +11,8 @@ from minicache.bench.sim import workload
 from minicache.core.event_log import BadLog
 from minicache.core.views import EngineView
 from minicache.sim.breakpoint import Breakpoint
-from minicache.sim.errors import BadBreakpoint, UnknownThing
+from minicache.sim.errors import BadBreakpoint, BadChange, UnknownThing
+from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario
 from minicache.sim.recorded import read_recorded, write_recorded
 from minicache.sim.timeline import Timeline
@@ -188,6 +189,31 @@ def test_a_recorded_run_is_the_run(tmp_path):
         assert same(read.at(place), timeline.at(place))
 
 
+@pytest.mark.parametrize("kind", ["hash", "radix"])
+def test_a_recorded_run_may_have_changed_its_pool(kind, tmp_path):
+    timeline = Timeline.record(find_scenario("preempt-and-resume"), kind)
+    fork = timeline.fork(timeline.place_of_step(4), SetBlockSize(2))
+    write_recorded(fork, tmp_path / "run.jsonl")
+    read = read_recorded(tmp_path / "run.jsonl")
+    assert read.events == fork.events
+    replaced = fork.next(-1, "PoolReplaced")
+    for place in (replaced - 1, replaced, len(fork) - 1):
+        assert same(read.at(place), fork.at(place))
+    assert read.index.to_json() == fork.index.to_json()
+    with pytest.raises(BadChange, match=rf"event {replaced} \(PoolReplaced\) was not the scheduler's decision"):
+        read.fork(0)
+    write_recorded(timeline.fork(-1, ShrinkPool(1)), tmp_path / "run.jsonl")
+    with pytest.raises(BadChange, match=r"event 0 \(BlocksAllocated\) was not the scheduler's decision"):
+        read_recorded(tmp_path / "run.jsonl").fork(0)
+
+
+@pytest.mark.parametrize("clock", [None, "measured", "modelled: qwen on a100"])
+def test_tokens_are_simulated_where_times_are_modelled(clock):
+    timeline = Timeline(9, 4, {} if clock is None else {"clock": clock})
+    assert timeline.is_modelled == timeline.token_words.simulated == (clock is not None and clock != "measured")
+    assert timeline.index.clock == ("modelled" if timeline.is_modelled else "measured")
+
+
 def _spoil(tmp_path, change):
     path = tmp_path / "run.jsonl"
     write_recorded(TIMELINES[RUNS[0]], path)
@@ -242,6 +268,14 @@ def _missing_line(lines):
     del lines[5]
 
 
+def _new_pool(**fields):
+    def change(lines):
+        event = {"type": "PoolReplaced", "seq": 0, "step": 0, "time": 0.0, "num_blocks": 9, "block_size": 4}
+        lines[1:] = [json.dumps(event | fields)]
+
+    return change
+
+
 def _impossible(lines):
     event = json.loads(lines[5])
     event["blocks"] = [1000]
@@ -262,7 +296,9 @@ def _impossible(lines):
         (_field(1, time="noon"), r"line 2: .*RequestArrived: time must be a number, not 'noon'"),
         (_field(1, namespace={}), r"line 2: .*namespace must be an object with adapter, salt and extra, not \{\}"),
         (_field(1, type="Nothing"), r"line 2: .*'Nothing' is not an event type"),
-        (_left_out, r"line 95: this event does not follow from those before it"),
+        (_new_pool(num_blocks=10**12), r"line 2: num_blocks must be an integer from 2 to 4,194,304, not 1000000000000"),
+        (_new_pool(block_size=0), r"line 2: block_size must be an integer from 1 to 4,194,304, not 0"),
+        (_left_out, r"line 65: this event does not follow from those before it"),
         (_missing_line, r"run\.jsonl, line 6: .*events are missing"),
         (_impossible, r"run\.jsonl, line \d+: "),
     ],

@@ -7,7 +7,7 @@ from minicache.core.errors import MinicacheError
 from minicache.sim.errors import BadChange
 from minicache.sim.fork import SetPolicy
 from minicache.sim.library import scenario_names
-from minicache.sim.policy import settings_of, values_at
+from minicache.sim.policy import settings_of
 from minicache.sim.prompt import Text
 from minicache.sim.recorded import write_recorded
 from minicache.sim.redact import redacted
@@ -190,7 +190,8 @@ def test_another_number_of_blocks_is_what_it_says_from_there_on(name) -> None:
         assert branch.difference == f"{line} blocks, and an empty cache".replace(line, f"{int(line):,}")
         assert branch.place == (branch.timeline.forked_at or 0) - 1
         begins = branch.timeline.next(-1, "PoolReplaced")
-        branch.seek(begins)
+        assert (begins is None) == (branch.timeline.forked_at == 0), "a run that begins with a pool does not replace it"
+        branch.seek(-1 if begins is None else begins)
         assert branch.view.num_blocks - 1 == int(line)
         assert f"{int(line):,} blocks of {player.view.block_size}" in branch.facts()
         counts = branch.cells.counts()
@@ -201,9 +202,7 @@ def test_another_number_of_blocks_is_what_it_says_from_there_on(name) -> None:
         hint = ask.hint(player.timeline, player.place)
         least = int(hint.partition(" from ")[2].partition(",")[0].replace(",", ""))
         if place < 0:
-            smallest = forked(player, ask, str(least))
-            assert smallest.seek(smallest.timeline.next(-1, "PoolReplaced"))
-            assert smallest.view.num_blocks == least + 1
+            assert forked(player, ask, str(least)).view.num_blocks == least + 1
             with pytest.raises(BadChange, match=f"needs {least:,} block"):
                 forked(player, ask, str(least - 1)) if least > 1 else pytest.skip("one block is enough")
 
@@ -212,7 +211,7 @@ def test_more_room_ends_the_thrashing() -> None:
     player = open_run("thrashing")
     ask = TITLES["Another number of blocks"]
     branch = forked(player, ask, ask.suggest(player.timeline, -1))
-    assert branch.summary.totals["evicted_blocks"] < player.summary.totals["evicted_blocks"]
+    assert branch.index.totals["evicted_blocks"] < player.index.totals["evicted_blocks"]
     assert branch.timeline.hit_rate(len(branch.timeline) - 1) > player.timeline.hit_rate(len(player.timeline) - 1)
 
 
@@ -226,7 +225,7 @@ def test_the_settings_that_are_listed_are_those_that_can_be_typed_with_all_their
         write_recorded(player.timeline, tmp_path / "run.jsonl")
         player = open_log(tmp_path / "run.jsonl")
     ask, hint = TITLES["Another policy"], policy_hint(player.timeline, -1)
-    values = values_at(player.timeline, -1)
+    values = player.timeline.policy_at(-1)
     assert ("strategy" in values) == (kind == "radix")
     assert ("publish_at" in values) == (kind == "hash")
     for name, value in values.items():
@@ -234,7 +233,7 @@ def test_the_settings_that_are_listed_are_those_that_can_be_typed_with_all_their
         for other in settings_of(kind)[name] or (value,):
             assert other is value or str(other) in hint
             branch = forked(player, ask, f"{name}={other}")
-            assert values_at(branch.timeline, branch.place) == values | {name: other}
+            assert branch.timeline.policy_at(branch.place) == values | {name: other}
             assert f"{name}={other}" in policy_hint(branch.timeline, branch.place)
     suggested = policy_suggestion(player.timeline, -1)
     assert read_policy(suggested).items() - values.items(), "something else than it is"

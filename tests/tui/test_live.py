@@ -83,7 +83,7 @@ def test_sentences_say_the_text_of_tokens_in_a_fork_too(model):
         assert any(f'token {at}: "{here}" stands there instead of "{there}".' in words for words in told)
         said = engine._decode(tokens[first][-1:])
         assert any(words.startswith(f'{first} generates "{said}"') for words in told)
-        player.seek(player.index.requests[second].arrival)
+        player.seek(player.index.requests[second].arrived)
         branch = player.fork(None)
         again = [line.words for line in Narrator(branch.timeline).lines()]
         lookups = [
@@ -165,7 +165,7 @@ def test_close_ends_the_thread_in_the_middle_of_an_answer():
 def test_a_prompt_is_served_as_it_is_typed(engine, prompt):
     request = engine.submit(prompt, 1)
     wait(engine, request)
-    arrival = engine.timeline.events[engine.player.index.requests[request].arrival]
+    arrival = engine.timeline.events[engine.player.index.requests[request].arrived]
     assert bytes(arrival.tokens).decode() == prompt
 
 

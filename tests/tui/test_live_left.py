@@ -168,7 +168,7 @@ def test_after_a_prompt_it_is_said_how_to_go_on_and_where_it_ends_what_was_answe
         text = " ".join(shell.lines)
         assert "In all: 1 request" in text
         assert text.count("The answer: “") == 1
-        player.seek(player.index.requests["prompt-1"].arrival + 12)
+        player.seek(player.index.requests["prompt-1"].arrived + 12)
         player.select(Selection("request", "prompt-1"))
         shell.stage.sync()
         await shell.pilot.pause()

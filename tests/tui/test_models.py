@@ -15,7 +15,6 @@ from minicache.core.request import Request
 from minicache.core.views import EngineView
 from minicache.sim.library import find_scenario
 from minicache.sim.simulator import Simulator
-from minicache.sim.summary import Summary
 from minicache.sim.timeline import Timeline
 from minicache_tui.model.belt import FEW, QueueBelt
 from minicache_tui.model.chain import Chain
@@ -301,8 +300,8 @@ def test_the_summary_of_a_growing_run_is_that_of_the_whole():
     player = Player(growing)
     for event in whole.events:
         growing.add(event)
-        assert player.summary.totals["events"] == len(growing)
-    assert player.summary.to_json() == Summary.of(whole).to_json()
+        assert player.index.totals["events"] == len(growing)
+    assert player.index.to_json() == whole.index.to_json()
 
 
 @ALL
@@ -325,7 +324,7 @@ def test_what_was_found_and_what_was_computed_for_requests_is_what_the_closing_w
             known = player.view.requests.get(row.id) or player.view.ended.get(row.id)
             assert row.has_kv == (known.num_computed_tokens if known else 0)
             assert (row.hit or 0) <= row.prompt
-    assert sum(row.computed for row in player.requests()) == player.summary.totals["computed_tokens"]
+    assert sum(row.computed for row in player.requests()) == player.index.totals["computed_tokens"]
 
 
 @ALL

@@ -9,6 +9,7 @@ from minicache.core import events as ev
 from minicache.core.events import Event
 from minicache.core.views import EngineView
 from minicache.sim.phrases import short_hash
+from minicache.sim.run_index import RunIndex
 from minicache.sim.timeline import Timeline
 
 from ..cells import Cells
@@ -16,7 +17,6 @@ from ..signs import Sign
 from .labels import Texts
 from .outline import Item, Outline, Row
 from .rows import ChainModel, LazyRows, Selection, TreeRow
-from .run_index import RunIndex
 from .touched import Key
 
 HEAD, TAIL = 2, 1  # blocks at both ends of a run without a branch that are shown when it is folded

@@ -8,9 +8,9 @@ from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained, explain_block, explain_event, explain_request
 from minicache.sim.narrator import Narrator
 from minicache.sim.phrases import plural
+from minicache.sim.run_index import RunIndex
 
 from .rows import Selection
-from .run_index import RunIndex
 
 
 def explain_selection(
@@ -45,7 +45,7 @@ def accounts(narrator: Narrator, places: Iterable[int]) -> list[Account]:
 
 
 def _explain_node(id: int, place: int, view: EngineView, narrator: Narrator, text: Callable[[int], str]) -> Explained:
-    places = narrator.places.of_node(id, place)
+    places = narrator.timeline.index.of_node(id, place)
     node = view.nodes.get(id)
     if node is None:
         if not places:

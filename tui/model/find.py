@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 
 from minicache.core.views import EngineView
 from minicache.sim.phrases import short_hash
+from minicache.sim.run_index import RunIndex
 from minicache.sim.timeline import Timeline
 
 from ..numbers import MOST_DIGITS
 from .rows import Found, Selection
-from .run_index import RunIndex
 
 MOST = 20
 AROUND = 12  # characters shown on both sides of a piece of prompt
@@ -59,7 +59,7 @@ def _requests(text: str, view: EngineView, index: RunIndex, prompt: Callable[[st
 
     def found(id: str, words: str) -> Found:
         here = id in view.requests or id in view.ended
-        return Found(words, Selection("request", id), None if here else index.requests[id].arrival)
+        return Found(words, Selection("request", id), None if here else index.requests[id].arrived)
 
     names = sorted((id for id in index.requests if text.lower() in id.lower()), key=lambda id: id != text)
     yield from (found(id, f"request {id}") for id in names)

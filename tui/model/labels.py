@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minicache.sim.fork import Change, EditPrompt, InjectRequest
 from minicache.sim.prompt import OutputOf, Part, Run, Tokens, build
+from minicache.sim.run_index import RunIndex
 from minicache.sim.timeline import Timeline
 
-from .run_index import RunIndex
 from .token_text import Decoder, TokenText
 
 KEPT = 64  # requests whose pieces are kept
@@ -69,10 +69,15 @@ class Texts:
         if request not in self._runs:
             parts = self._prompts.get(request, ())
             seed = self.timeline.scenario.seed if self.timeline.scenario else 0
-            self._runs[request] = label_runs(parts, tokens[:num_prompt_tokens], seed, self.index.outputs)
+            self._runs[request] = label_runs(parts, tokens[:num_prompt_tokens], seed, self._quoted(parts))
         if len(self._pieces) > KEPT:
             self._pieces.pop(next(iter(self._pieces)))  # one at a time: to let go of all takes long
         return TokenText(tokens, self._runs[request], self.decode, self._pieces.setdefault(request, {}))
+
+    def _quoted(self, parts: Sequence[Part]) -> dict[str, list[int]]:
+        """The answers that a prompt quotes, as far as there are any."""
+        quoted = {part.request for part in parts if isinstance(part, OutputOf)} & self.index.requests.keys()
+        return {id: output for id in quoted if (output := self.index.requests[id].output)}
 
     def of_run(self, tokens: Sequence[int], request: str | None = None, start: int = 0) -> TokenText:
         """Tokens that a cache holds; they begin at token `start` of `request`, if that is known."""
@@ -82,7 +87,7 @@ class Texts:
 
     def _runs_of(self, request: str) -> list[Run]:
         if request not in self._runs and request in self.index.requests:
-            arrival = self.timeline.events[self.index.requests[request].arrival]
+            arrival = self.timeline.events[self.index.requests[request].arrived]
             tokens = getattr(arrival, "tokens", ())
             self.of(request, tokens, len(tokens))
         return self._runs.get(request, [])

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from minicache.core.hit_rate import DEFINITIONS
 from minicache.core.views import EngineView
+from minicache.sim.run_index import RunIndex
 from minicache.sim.timeline import Timeline
 
 from ..cells import Cells
 from .rows import Meter
-from .run_index import RunIndex
 
 HISTORY = 32  # steps
 HIT_RATE = "tokens of all"
@@ -29,7 +29,7 @@ def meters_at(timeline: Timeline, place: int, view: EngineView, cells: Cells, in
         Meter(
             "hit rate",
             "–" if rate is None else f"{100 * rate:.1f} % of tokens",
-            index.hit_rates[steps].tolist(),
+            index.hit_rates_by_step[steps].tolist(),
             HIT_RATE_MEANS,
         ),
         Meter(

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from minicache.core.views import EngineView, RequestView
+from minicache.sim.run_index import RunIndex
 
 from .rows import RequestRow, State
-from .run_index import RunIndex
 
 ENDED = 200  # so many of those that are over have a row, the latest
 
@@ -43,7 +43,7 @@ class Requests:
 
     def _row(self, id: str, request: RequestView, state: State, place: int) -> RequestRow:
         admission = self.index.last_admission(id, place)
-        found = 0 if admission is None else getattr(self.index.timeline.events[admission], "num_cached_tokens", 0)
+        found = 0 if admission is None else getattr(self.index.events[admission], "num_cached_tokens", 0)
         return RequestRow(
             id,
             state,

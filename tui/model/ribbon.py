@@ -9,11 +9,11 @@ from minicache.core.explain import Explanation
 from minicache.core.views import EngineView, RequestView
 from minicache.sim.findings import BlocksAfter, blocks_after
 from minicache.sim.phrases import block_ranges
+from minicache.sim.run_index import RunIndex
 
 from ..signs import Sign
 from .labels import Texts
 from .rows import Selection
-from .run_index import RunIndex
 
 PIECE = 16  # tokens: blocks of one or two tokens are drawn together in pieces of at most so many
 SMALL = 4  # tokens: blocks that are smaller are drawn together

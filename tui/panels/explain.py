@@ -121,7 +121,7 @@ arrow keys, press `enter`), and it explains that instead; a click does the same,
             now = accounts[-1]
             fork, back = key_of(self.app, "fork"), key_of(self.app, "back")
             what_if = Rule("what if?", f"{fork} changes something and makes the run again; {back} goes back.", "")
-            accounts = [*accounts, Account(now.place, now.step, closing_words(self.player.summary), what_if)]
+            accounts = [*accounts, Account(now.place, now.step, closing_words(self.player.index), what_if)]
         *earlier, last = accounts
         beside = self.width >= CARD + 70
         width = self.width - CARD - 3 if beside else self.width
