@@ -112,8 +112,8 @@ def _backends() -> list[Backend]:
         Backend("device", "cpu", True, f"{torch.get_num_threads()} threads"),
         Backend("device", "cuda", cuda, torch.cuda.get_device_name() if cuda else "torch sees no CUDA device"),
         Backend("device", "mps", mps, "Apple GPU" if mps else "torch sees no Apple GPU"),
-        Backend("attention", "torch", True, "on every device"),
-        Backend("attention", "fast_cpu", True, "the default on a CPU"),
+        Backend("attention", "torch", True, "on every device; plain formulas, to be read"),
+        Backend("attention", "fast_cpu", True, "on every device; the default where triton cannot run"),
         Backend("attention", "reference", True, "on every device; slow, for tests"),
         Backend(
             "attention",

@@ -4,7 +4,7 @@
     groups:      tiles of A               tiles of B   C, D and E together
 
 Reason: `TorchAttention` writes all scores to memory, and calls its kernels once for each sequence. The fused kernel
-keeps a tile of scores in the CPU's caches, and reads one head after another: so the KV caches lie in memory head by head.
+keeps a tile of scores in the CPU's caches. It reads one head after another, so the KV cache lies head by head.
 
 Gain: a prompt of 2,999 tokens costs 8.0 s instead of 37.7, a step of 8 sequences 86 ms instead of 107 (the conditions
 stand in `__init__.py`).
