@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from minicache.core.errors import InvalidArgument
 from minicache.engine.attention import BY_BLOCK, BY_HEAD, Batch
-from minicache.engine.backends import BACKENDS, make_backend
+from minicache.engine.backends import BACKENDS, EXACT, make_backend
+from minicache.engine.engine_config import EXACT_ATTENTION
 from minicache.engine.fast_cpu import attention as fast_cpu
 
 KV_HEADS, GROUP, HEAD_DIM = 2, 3, 4
@@ -113,6 +114,29 @@ def test_a_batch_knows_where_each_row_lies() -> None:
     assert [fast_cpu.run_start(torch.tensor(table)) for table in ([7], [2, 9], [4, 5, 6])] == [7, None, 4]
     with pytest.raises(ValueError, match="cannot lay out 5 rows from 0 over 1 blocks"):
         Batch.build([(0, 5, [1])], block_size=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "exact_tile"), [("torch", None), ("fast_cpu", None), ("reference", None), ("torch", 16)]
+)
+def test_a_backend_stores_in_the_order_that_it_declares(name: str, exact_tile: int | None) -> None:
+    attention = make_backend(name, exact_tile=exact_tile).attention
+    assert sorted(attention.kv_order) == [0, 1, 2, 3]
+    k, v = (torch.randn(3, KV_HEADS, HEAD_DIM) for _ in range(2))
+    caches = [torch.empty_permuted((4, 2, KV_HEADS, HEAD_DIM), attention.kv_order).zero_() for _ in range(2)]
+    attention.store(k, v, *caches, torch.tensor([7, 2, 3]))
+    for rows, cache in zip((k, v), caches, strict=True):
+        assert torch.equal(cache[3, 1], rows[0])
+        assert torch.equal(cache[1], rows[1:])
+        assert torch.equal(cache[2], torch.zeros_like(cache[2])), "no other slot changes"
+
+
+def test_the_config_knows_which_backends_have_exact_mode() -> None:
+    """It checks the name before the backends, which need torch, are imported."""
+    assert set(EXACT) == set(EXACT_ATTENTION)
+    for name in BACKENDS.keys() - EXACT.keys():
+        with pytest.raises(InvalidArgument, match=f"exact mode runs on attention torch or triton, not '{name}'"):
+            make_backend(name, exact_tile=16)
 
 
 def test_an_unknown_backend_is_refused() -> None:
