@@ -137,6 +137,11 @@ class TokenWords:
         name, first, _ = stretches[0]
         return f'token {first:,} of "{name}"'
 
+    def generated(self, token: int) -> str:
+        """A token that a request has just generated: `#7`."""
+        sampled = FIRST_SAMPLED_TOKEN <= token < FIRST_REDACTED_TOKEN
+        return f"#{token - FIRST_SAMPLED_TOKEN}" if sampled else self.one(token)
+
     def run(self, tokens: Sequence[int], limit: int = 40) -> str:
         """The beginning of a run of tokens, in at most `limit` characters and the name of a segment."""
         if len(tokens) and tokens[0] in self._places:
@@ -167,6 +172,9 @@ class EngineTokenWords(TokenWords):
         text = self.decode([token]) if self.decode else ""
         whole = text and "\N{REPLACEMENT CHARACTER}" not in text  # a token may be a part of a character
         return f'"{printable(text)}"' if whole else f"#{token}"
+
+    def generated(self, token: int) -> str:
+        return self.one(token)
 
     def run(self, tokens: Sequence[int], limit: int = 40) -> str:
         if not len(tokens):

@@ -131,7 +131,7 @@ def on_TokensComputed(event: ev.TokensComputed, scene: Scene) -> str:
 def on_TokensSampled(event: ev.TokensSampled, scene: Scene) -> str:
     request = scene.view.requests[event.request]
     count = len(request.tokens) - request.num_prompt_tokens
-    generated = ", ".join(scene.tokens.one(token).removeprefix("generated ") for token in event.tokens)
+    generated = ", ".join(map(scene.tokens.generated, event.tokens))
     return f"{event.request} generates {generated}, its token {count:,} of {request.max_tokens:,}."
 
 

@@ -139,10 +139,10 @@ def test_a_node_is_explained_from_its_birth_to_its_end():
     player.go_to_request("fourth")
     player.select(Selection("node", 1))
     explained = player.explain()
-    assert 'holds 12 tokens in 12 blocks, "good morning": nobody locks it' in explained.summary
+    assert 'holds 12 tokens in 12 blocks, "good morning": no request locks it' in explained.summary
     assert [account.sentence.split()[0] for account in explained.accounts] == ["28", "Node"]
     player.select(Selection("node", 2))
-    assert "2 nodes hang on it and go before it" in player.explain().summary
+    assert "2 nodes below it must be evicted before it" in player.explain().summary
     player.end()
     assert player.selection == NOTHING, "it is let go where it is not there any more"
     player.select(Selection("node", 2))

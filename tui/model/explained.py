@@ -7,7 +7,7 @@ from minicache.core.views import EngineView
 from minicache.sim.errors import UnknownThing
 from minicache.sim.explainer import Account, Explained, explain_block, explain_event, explain_request
 from minicache.sim.narrator import Narrator
-from minicache.sim.phrases import plural
+from minicache.sim.phrases import plural, requests_do
 from minicache.sim.run_index import RunIndex
 
 from .rows import Selection
@@ -52,15 +52,13 @@ def _explain_node(id: int, place: int, view: EngineView, narrator: Narrator, tex
             raise UnknownThing(f"there is no node {id} at event {place}")
         return Explained(f"node {id}", f"Node {id} is not in the tree any more.", accounts(narrator, places))
     below = f"below node {node.parent}" if node.parent else "below the root"
-    locks = f"{plural(node.locks, 'request')} hold it locked" if node.locks > 1 else "one request holds it locked"
     children = sum(other.parent == id for other in view.nodes.values())
     if node.locks:
-        fate = f"{locks}, so it cannot be evicted"
+        fate = f"{requests_do(node.locks, 'lock')} it, so it cannot be evicted"
     elif children:
-        fate = f"nobody locks it; {plural(children, 'node')} hang on it and go before it"
+        fate = f"no request locks it, and {plural(children, 'node')} below it must be evicted before it"
     else:
-        fate = "nobody locks it and nothing hangs on it, so it can be evicted"
-    fate = fate.replace("1 node hang on it and go", "1 node hangs on it and goes")
+        fate = "no request locks it and no node is below it, so it can be evicted"
     summary = (
         f"Node {id}, {below}, holds {plural(len(node.tokens), 'token')} in {plural(len(node.blocks), 'block')}, "
         f'"{text(id)}": {fate}. Its hit count is {node.hits}{"; making it counted as the first" if node.hits else ""}.'
@@ -77,7 +75,7 @@ def _explain_token(
     table, number = view.tables.get(request, []), position // view.block_size
     where = f"is in block b{table[number]}" if number < len(table) else "has no block of the pool yet"
     lookup = index.last_lookup(request, place)
-    found = narrator.line(lookup).event if lookup is not None else None
+    found = narrator.timeline.events[lookup] if lookup is not None else None
     hit = found.num_tokens if isinstance(found, ev.PrefixMatched) else 0
     if position < hit:
         how = "was found in the cache"
