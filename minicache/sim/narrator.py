@@ -63,10 +63,11 @@ class Narrator:
         """What is known at `place`, by `view` if it stands there; valid until that view, or the own one, moves on."""
         timeline = self.timeline
         event = timeline.events[place] if place >= 0 else None
+        view = view if view is not None else self.view(place)
         return Scene(
-            view if view is not None else self.view(place),
+            view,
             timeline.token_words,
-            timeline.kind == "radix",
+            timeline.kind == "radix" or bool(view.nodes),  # the header of a log need not name the cache
             None if timeline.is_modelled else timeline.events[0].time if timeline.events else 0.0,
             timeline.findings.at(place) if isinstance(event, PrefixMatched) else None,
         )

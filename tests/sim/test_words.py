@@ -234,6 +234,16 @@ def test_what_is_said_of_the_blocks_after_it_is_so_in_every_run(name):
             assert place == differ[0]
 
 
+def test_a_log_that_does_not_name_its_cache_is_described_as_what_it_is():
+    recorded = Timeline.record(find_scenario("radix-split-and-prune"), "radix")
+    unnamed = Timeline(recorded.settings["num_blocks"], recorded.settings["block_size"], {"clock": "modelled"})
+    for event in recorded.events:
+        unnamed.add(event)
+    lines = [line.words for line in Narrator(unnamed).lines()]
+    assert any("The path in the tree parts there" in line for line in lines)
+    assert not any("hash" in line for line in lines)
+
+
 def test_a_prompt_inserted_once_more_says_what_for():
     lines = lines_of("two-equal-prompts", "radix")
     assert (
