@@ -1,1 +1,1 @@
-"""Experiments and benchmarks: each is a function that returns what it measured, and a function that prints it."""
+"""Experiments and benchmarks: one file each, with its settings, its run, and its result as a table and a chart."""

@@ -1,12 +1,12 @@
-"""The breakers experiment: six habits that break a prefix in silence, each against its repaired form.
+"""The breakers experiment: six habits that silently break a prefix, each compared with its repaired form.
 
-A support bot's prompt is instructions, tool schemas, examples and a question. Each breaker changes one thing in it from
-request to request, and everything after that is computed again:
+The prompt of a support bot has instructions, tool schemas, examples and a question. Each breaker changes one part of it
+from request to request, and every token after this part is computed again:
 
-    broken      | what changes | instructions | tools | examples | question
-    repaired    | instructions | tools | examples | what changes, or its stable part | question
+    broken      | changing part | instructions | tools | examples | question
+    repaired    | instructions | tools | examples | changing part, or its stable half | question
 
-Some can simply go: a request id belongs in a header, and an order need not vary.
+Some changing parts can be removed: a request id belongs in a header, and an order need not vary.
 """
 
 import json
@@ -59,7 +59,7 @@ NUM_EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Visit:
-    """What differs between one request and the next."""
+    """The parts of a prompt that differ between one request and the next."""
 
     question: str
     time_of_day: str
@@ -75,7 +75,8 @@ Parts = tuple[list[str], list[str]]  # of the system prompt, and of the user's t
 
 @dataclass(frozen=True)
 class Breaker:
-    """`broken` and `repaired` give the parts of a visit's prompt; `repair` says what was done, `why` what was wrong."""
+    """`broken` and `repaired` return the parts of the prompt of a visit. `repair` describes the repair, `why` the
+    fault."""
 
     name: str
     repair: str
@@ -105,42 +106,42 @@ BREAKERS = (
     Breaker(
         "a timestamp with seconds",
         "the date by day, after everything static",
-        "Each second is another first line, and nothing after a line that differs is found again.",
+        "The first line is different in each second, and no token after a different line can be found.",
         lambda visit: ([f"{DATE} {visit.time_of_day}", *STATIC], [visit.question]),
         lambda visit: ([*STATIC, f"Today is {DATE}."], [visit.question]),
     ),
     Breaker(
         "name and tier in the first line",
-        "who asks is said in the user's turn",
-        "Each customer fills the cache with instructions, tools and examples of their own, all the same.",
+        "name and tier in the user's turn",
+        "Each customer has separate copies of the same instructions, tools and examples in the cache.",
         lambda visit: ([f"You are helping {visit.customer}.", *STATIC], [visit.question]),
         lambda visit: (STATIC, [f"This is {visit.customer}.", visit.question]),
     ),
     Breaker(
         "tool schemas in varying order",
         "tools sorted by name, keys in fixed order",
-        "The same tools in another order are other tokens: only the instructions before them are found.",
+        "The same tools in a different order are different tokens: only the instructions before them are found.",
         lambda visit: ([STATIC[0], tool_list(visit.tools), STATIC[2]], [visit.question]),
         lambda visit: (STATIC, [visit.question]),
     ),
     Breaker(
         "retrieved passages first",
         "passages in the user's turn, before the question",
-        "Each question finds other passages, so that the instructions after them are computed each time.",
+        "Each question retrieves different passages, so the instructions after them are computed every time.",
         lambda visit: ([visit.passages, *STATIC], [visit.question]),
         lambda visit: (STATIC, [visit.passages, visit.question]),
     ),
     Breaker(
         "a request id in the prompt",
         "the id goes into a header, not into the prompt",
-        "An id never comes twice, and so nothing after it does; the model has no use for it.",
+        "Every id is new, so no token after it can be found; and the model does not need the id.",
         lambda visit: ([f"Request {visit.request_id}", *STATIC], [visit.question]),
         lambda visit: (STATIC, [visit.question]),
     ),
     Breaker(
         "random few-shot examples",
         f"the same {NUM_EXAMPLES} examples in the same order",
-        "Instructions and tools are found; the examples are not, although any of them would do.",
+        "Instructions and tools are found, but the examples are not, although any examples would do.",
         lambda visit: ([*STATIC[:2], visit.examples], [visit.question]),
         lambda visit: (STATIC, [visit.question]),
     ),
@@ -152,15 +153,15 @@ Stream = dict[str, list[Tokens]]  # form -> prompts
 
 @dataclass(frozen=True)
 class Breakers(Experiment):
-    """Six habits that break a prefix in silence, each against its repaired form: what is reused before and after."""
+    """Six habits that silently break a prefix, each compared with its repaired form: reused tokens before and after."""
 
     model: ModelName
     caches: CacheNames = CACHES
     requests: Annotated[int, Option("Requests of each form; the first fills the cache and is not counted.", min=2)] = 6
-    seed: Annotated[int, Option("Makes what varies: ids, orders, samples.")] = 0
+    seed: Annotated[int, Option("Seed of the ids, orders and samples.")] = 0
 
     def visits(self) -> list[Visit]:
-        """The requests' circumstances; the same for equal seeds."""
+        """The visits; the same for equal seeds."""
         random = Random(self.seed)
         return [
             Visit(
@@ -177,7 +178,7 @@ class Breakers(Experiment):
 
     @cached_property
     def streams(self) -> list[Stream]:
-        """Each breaker's prompts. Raises as `Chat` does, and `RequestTooLong` for a model with a short context."""
+        """The prompts of each breaker. Raises as `Chat` does, and `RequestTooLong` for a model with a short context."""
         chat, each = Chat(self.model), self.visits()
         streams = [{form: prompts(chat, getattr(b, form), each) for form in FORMS} for b in BREAKERS]
         chat.require_room((p for stream in streams for form in FORMS for p in stream[form]), MAX_TOKENS)
@@ -186,8 +187,8 @@ class Breakers(Experiment):
     def header(self) -> str:
         assert self.streams
         return (
-            f"Six habits that break a prefix in silence, each in a support bot's prompt for {self.model}, and the same "
-            f"prompt repaired: {self.requests} requests of each, of which the first fills the cache and is not counted."
+            f"Six habits that silently break a prefix, each in a support bot's prompt for {self.model}, and the same "
+            f"prompt repaired: {self.requests} requests of each; the first fills the cache and is not counted."
         )
 
     def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
@@ -205,13 +206,13 @@ class Breakers(Experiment):
 
 
 def prompts(chat: Chat, build: Callable[[Visit], Parts], each: Sequence[Visit]) -> list[Tokens]:
-    """The tools are rendered by us, as part of the system prompt: not every model's template knows them."""
+    """The prompts of one form. Tools are part of the system prompt, because not every model's template has tools."""
     return [chat.prompt(messages(*("\n\n".join(part) for part in build(visit)))) for visit in each]
 
 
 def _measure(engines: dict[str, "Engine"], stream: Stream, before: Callable[[], None]) -> list[Row]:
-    """The rows of both forms, without the first answer. Each form has an engine of its own, and they take turns, so
-    that a machine that slows down slows both."""
+    """The rows of both forms, without the first answer. Each form has its own engine, and the two take turns, so that a
+    machine that slows down slows both."""
     rows = [Row(form, median_low(len(prompt) for prompt in stream[form][1:])) for form in FORMS]
     for engine in engines.values():
         engine.scheduler.reset_cache()
@@ -226,7 +227,8 @@ def _measure(engines: dict[str, "Engine"], stream: Stream, before: Callable[[], 
 
 @dataclass(frozen=True)
 class Case:
-    """One breaker; `prompt_tokens` of its rows are medians, because what varies differs in length."""
+    """The figures of one breaker. `prompt_tokens` of its rows are medians, because the changing part differs in
+    length."""
 
     breaker: Breaker
     broken: Row
@@ -234,12 +236,12 @@ class Case:
 
     @property
     def gain(self) -> int:
-        """Median cached tokens won by the repair."""
+        """By how many tokens the repair raises the median of cached tokens."""
         return self.repaired.median_cached_tokens - self.broken.median_cached_tokens
 
     @property
     def speed_up(self) -> float:
-        """How many times sooner the first token comes."""
+        """By what factor the repair shortens the time to first token."""
         return self.broken.median_ttft_ms / self.repaired.median_ttft_ms
 
     def to_json(self) -> dict[str, Any]:
@@ -259,7 +261,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Found(Result):
-    """`requests` of each form were sent; the first is in no row."""
+    """The result. `requests` of each form were sent; the first is in no row."""
 
     conditions: Conditions
     requests: int
@@ -304,7 +306,7 @@ def _line(row: Row) -> str:
 
 
 def sentence(run: Run) -> str:
-    """What the figures of one cache mean."""
+    """The figures of one cache in a sentence."""
     most, least = max(run.cases, key=lambda case: case.gain), min(run.cases, key=lambda case: case.gain)
     broken, repaired = (_share([getattr(case, form) for case in run.cases]) for form in FORMS)
     fastest, slowest = max(case.speed_up for case in run.cases), min(case.speed_up for case in run.cases)

@@ -1,4 +1,4 @@
-"""Bar charts as SVG files. Equal figures and an equal matplotlib give equal bytes."""
+"""Bar charts as SVG files. Equal figures give equal bytes with the same version of matplotlib."""
 
 import io
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ STYLE = {"svg.hashsalt": "minicache", "svg.fonttype": "none", "font.family": "sa
 
 @dataclass(frozen=True)
 class Panel:
-    """One group of bars: a label a bar, and a series of as many values for each name. `most` ends the axis."""
+    """One group of bars: a label for each bar, and for each name a series with a value per bar. The axis ends at
+    `most`."""
 
     title: str
     labels: Sequence[str]
@@ -21,7 +22,7 @@ class Panel:
 
 
 class Chart(NamedTuple):
-    """Panels with the same series, below one another; the note at the end states the conditions."""
+    """Panels with the same series, one below the other, and a note with the conditions."""
 
     title: str
     panels: Sequence[Panel]
@@ -29,7 +30,7 @@ class Chart(NamedTuple):
 
 
 def draw(chart: Chart) -> str:
-    """The SVG. Needs matplotlib."""
+    """The chart as SVG. Needs matplotlib."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -58,7 +59,7 @@ def _figure(chart: Chart):  # type: ignore[no-untyped-def]
 
 
 def figure_of(value: float) -> str:
-    """As the tables have it: whole numbers, and a tenth below a thousand."""
+    """A figure as in the tables: a whole number, or with one decimal below a thousand."""
     return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:,.1f}"
 
 

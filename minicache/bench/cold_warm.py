@@ -6,7 +6,7 @@ Each round forgets everything cached and then asks two new questions:
     warm    the system prompt is cached: only the question is prefilled
 
 The control arm asks the same questions without a cache. The arms take turns, so that a machine that slows down slows
-all of them. Decoding reads all the KV of its prompt either way: a cache cannot make it faster.
+all of them. Decoding reads the KV of the whole prompt in any case, so a cache cannot make it faster.
 """
 
 import time
@@ -48,14 +48,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class ColdWarm(Experiment):
-    """One long system prompt, a new question each time: time to first token and speeds, cold, warm, without a cache.
+    """One long system prompt and a new question each time: time to first token and speeds, cold, warm, without a cache.
 
     Exit status 1 if an answer differs from the one without a cache.
     """
 
     model: ModelName
     caches: CacheNames = CACHES
-    system_tokens: Annotated[int | None, Option("Length of the system prompt; 8,500, or what fits.", min=1)] = None
+    system_tokens: Annotated[int | None, Option("Length of the system prompt: 8,500, or all that fit.", min=1)] = None
     rounds: Annotated[int, Option("Each round is a cold request and a warm one.", min=1)] = 5
     max_tokens: int = 32
 
@@ -135,7 +135,7 @@ def _differences(arm: Arm, control: Arm) -> Iterator[str]:
 
 @dataclass
 class SpeedRow(Row):
-    """A row with speeds in tokens a second, medians over its answers. Questions differ in length: `lengths` has the
+    """A row with speeds in tokens per second, medians over its answers. Questions differ in length: `lengths` holds the
     prompt tokens of each answer, `prompt_tokens` those of the first."""
 
     lengths: list[int] = field(default_factory=list)
@@ -146,12 +146,12 @@ class SpeedRow(Row):
 
     @property
     def prefill_rate(self) -> float:
-        """Prompt tokens that were computed, for each second until the first token."""
+        """Computed prompt tokens per second until the first token."""
         return self._rate([a.cached_tokens for a in self.answers])
 
     @property
     def prompt_rate(self) -> float:
-        """All prompt tokens, reused ones too, for each second until the first token: the speed that a client sees."""
+        """All prompt tokens, reused ones too, per second until the first token: the speed that a client sees."""
         return self._rate([0] * len(self.answers))
 
     def _rate(self, left_out: list[int]) -> float:
@@ -170,7 +170,7 @@ class SpeedRow(Row):
 
 @dataclass(frozen=True)
 class Found(Compared):
-    """What the experiment measured, in rows that are `SpeedRow`s; `context` is the model's."""
+    """The result, with `SpeedRow`s; `context` is the context of the model."""
 
     system_tokens: int
     context: int
@@ -233,7 +233,7 @@ def _print_rows(rows: dict[str, SpeedRow], console: Console) -> None:
 
 
 def sentence(arm: Arm, control: Arm) -> str:
-    """What the figures of one cache mean."""
+    """The figures of one cache in a sentence."""
     rows = _rows(arm, control)
     cold, warm, plain = rows[COLD], rows[WARM], rows[NO_CACHE]
     sooner, slower = cold.median_ttft_ms / warm.median_ttft_ms, cold.median_ttft_ms / plain.median_ttft_ms

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What ran where. `load` is the machine's load average over the last minute, taken at the end."""
+    """The software and the machine of a run. `load` is the machine's load average over the last minute of the run."""
 
     model: str
     dtype: str
@@ -22,7 +22,7 @@ class Conditions:
 
     @classmethod
     def of(cls, engine: "Engine", started: float) -> "Conditions":
-        """Those of an engine in this process; `started` is a moment of `time.perf_counter()`."""
+        """The conditions of an engine in this process, which `started` at this time of `time.perf_counter()`."""
         import torch
 
         kv = engine.runner.kv_cache.k[0]

@@ -1,7 +1,8 @@
-"""How fast the caches are: one request that shares all but its last 64 tokens with what is cached.
+"""The speed of the caches: one request whose tokens are cached except for the last 64.
 
-Standard library only. Times are medians of interleaved rounds; since machines differ, each is also given as a ratio to
-two yardsticks of the same run over the same tokens: `hashlib` hashing them once, and comparing two lists of them.
+Standard library only. Times are medians of interleaved rounds. Because machines differ, each is also given as a ratio
+to two yardsticks of the same run over the same tokens: hashing them once with `hashlib`, and comparing two lists of
+them.
 """
 
 import gc
@@ -61,7 +62,8 @@ class CoreBench(Experiment):
 
 @dataclass(frozen=True)
 class Found(Result):
-    """The rows, and what events cost: checks for a listener a request, and nanoseconds a check without a listener."""
+    """The rows, and the cost of events: the checks for a sink in one request, and the nanoseconds of a check without a
+    sink."""
 
     rows: list[Row]
     events_per_request: dict[str, int]
@@ -94,7 +96,7 @@ class Found(Result):
 
 
 class Workload:
-    """Two warm caches, and a stream of requests that share `num_tokens - UNSHARED` tokens with what they hold."""
+    """Two warm caches, and a stream of requests that share `num_tokens - UNSHARED` tokens with the cached ones."""
 
     def __init__(self, num_tokens: int, events: EventStream | None = None) -> None:
         self.random = random.Random(num_tokens)
@@ -173,7 +175,7 @@ def _rows(size: int, rounds: int) -> Iterator[Row]:
 
 
 def _events_per_request() -> dict[str, int]:
-    """Events that one warm request of the smallest size emits, by cache: each is one check for a listener."""
+    """The number of events that one warm request of the smallest size emits, by cache; each is one check for a sink."""
     counts: dict[str, int] = {}
     events = EventStream()
     workload = Workload(SIZES[0], events)
@@ -188,7 +190,7 @@ def _events_per_request() -> dict[str, int]:
 
 
 def _ns_per_check(repeats: int = 100_000) -> float:
-    """What `if self.events:` costs without a listener."""
+    """The time of `if self.events:` without a sink."""
     events = EventStream()
     start = time.perf_counter()
     for _ in range(repeats):

@@ -1,12 +1,14 @@
-"""How fast the engine is on this machine, compared with transformers in the same process and with the machine's limits.
+"""The speed of the engine on this machine, compared with transformers in the same process and with the machine's
+limits.
 
     prefill     a cold prompt of 2,999 tokens, from its submission to its first token
     one token   one more token, with 3,000 to 3,007 tokens of context
-    warm        the prompt again with another end: all but 55 tokens are in the cache (the engine alone)
+    warm        the prompt again with a different end: all but 55 tokens are cached (only our engine)
     batch of 8  one more token for each of 8 sequences, whose contexts begin at 65 to 96 tokens and grow by 31
 
-The arms take turns at every single measurement, so that a machine that slows down slows both, and a ratio is the median
-of the ratios of neighbours. Two yardsticks are measured in each round: a matrix product of the model's shape, a copy.
+The arms take turns at every single measurement, so that a machine that slows down slows both. A ratio is the median of
+the ratios of two neighbouring measurements. Each round also measures two yardsticks: a matrix product of the model's
+shape, and a copy.
 """
 
 import random
@@ -47,7 +49,7 @@ GOALS_HOLD_FOR = ("smollm2", 16)  # model, block size
 
 @dataclass(frozen=True)
 class EngineBench(Experiment):
-    """Prefill and decoding with a real model: how fast, how much memory, what part of the machine's own speed."""
+    """Prefill and decoding with a real model: speed, memory, and the fraction of the machine's own speed."""
 
     model: ModelName
     against: Annotated[str | None, Option("Measure this in the same rounds.", one_of=(THEIRS,))] = None
@@ -61,7 +63,8 @@ class EngineBench(Experiment):
         return ("torch",) if self.against is None else ("torch", self.against)
 
     def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
-        """Minutes with a real model. Raises as the model store, the engine and importing transformers do."""
+        """Measure. Takes minutes with a real model. Raises as the model store, the engine and an import of transformers
+        do."""
         from minicache.engine.models import store as model_store
         from minicache.engine.models.loader import load_config
 
@@ -104,7 +107,7 @@ class EngineBench(Experiment):
 
 @dataclass
 class Timing:
-    """Samples of one operation by arm; the arms' samples of one index were taken side by side."""
+    """The samples of one operation by arm. Samples with the same index were taken one right after the other."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
@@ -116,7 +119,7 @@ class Timing:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast ours is: the median of the ratios of neighbours. None without another arm."""
+        """By what factor our engine is faster: the median of the ratios of neighbours. `None` without a second arm."""
         if THEIRS not in self.seconds:
             return None
         pairs = zip(self.seconds[THEIRS], self.seconds[OURS], strict=True)
@@ -125,7 +128,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Work:
-    """What the operations must compute and read at least: FLOPs of a prefill, bytes of weights and KV of a step."""
+    """The least work of the operations: the FLOPs of a prefill, and the bytes of weights and KV that a step reads."""
 
     prefill_flops: int
     one_token_bytes: int
@@ -150,7 +153,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Machine:
-    """Medians of the yardsticks. A copy of n bytes counts as 2n: n read, n written."""
+    """The medians of the yardsticks. A copy of n bytes counts as 2n bytes: n read and n written."""
 
     product_shape: tuple[int, int, int]
     flops_per_s: float
@@ -159,7 +162,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Memory:
-    """`peak` is the process's largest resident size when the engine has run alone: weights, pool, Python with torch."""
+    """`peak` is the largest resident size of the process with our engine alone: weights, pool, and Python with
+    torch."""
 
     peak: int
     weights: int
@@ -187,7 +191,7 @@ def kv_bytes_per_token(engine: "Engine") -> int:
 
 
 def prompt_length(model: str, context: int) -> int:
-    """2,999 tokens, or what the model's context has room for; raises `InvalidArgument`."""
+    """2,999 tokens, or as many as fit into the model's context. Raises `InvalidArgument` if these are too few."""
     needed = BATCH[-1] + BATCH_STEPS + 1
     if context < needed:
         raise InvalidArgument(f"{model} has a context of {context} tokens; this benchmark needs {needed}")
@@ -195,7 +199,7 @@ def prompt_length(model: str, context: int) -> int:
 
 
 class Prompts:
-    """Token ids drawn with a fixed seed: the text makes no difference to a speed."""
+    """Token ids drawn with a fixed seed, because the text does not change the speed."""
 
     def __init__(self, vocab_size: int, length: int) -> None:
         self._random, self._vocab_size = random.Random(0), vocab_size
@@ -210,14 +214,15 @@ class Prompts:
 
 
 def warm_up(arm: Arm, prompts: Prompts) -> None:
-    """Everything once: memory gets mapped, kernels chosen, weights laid out."""
+    """Run every operation once, so that memory is mapped, kernels are chosen and weights are laid out."""
     for batch in ([prompts.long], prompts.batch):
         arm.start(batch)
         arm.step()
 
 
 class Measured:
-    """Times of all arms, and on how many tokens they agreed. The first to take a turn changes from turn to turn."""
+    """The times of all arms, and the number of tokens on which they agreed. The arm that begins changes in every
+    turn."""
 
     def __init__(self, arms: Sequence[Arm]) -> None:
         self.arms = list(arms)
@@ -252,7 +257,8 @@ def measure_round(measured: Measured, ours: MinicacheArm, prompts: Prompts) -> N
 
 
 class Yardsticks:
-    """What this machine can do, in float32: the engine's matrix product `(rows, inner) @ (inner, columns)`, a copy."""
+    """The speed of this machine in float32: the engine's matrix product `(rows, inner) @ (inner, columns)`, and a
+    copy."""
 
     def __init__(self, rows: int, inner: int, columns: int) -> None:
         import torch
@@ -300,7 +306,7 @@ class Found(Result):
     compared_tokens: int
 
     def goal(self, name: str) -> float | None:
-        """How many times as fast as transformers this wants to be; None where no goal is set."""
+        """The goal for the ratio to transformers; `None` if there is no goal."""
         return GOALS.get(name) if (self.conditions.model, self.block_size) == GOALS_HOLD_FOR else None
 
     def met(self, name: str) -> bool | None:
@@ -309,7 +315,7 @@ class Found(Result):
 
     @property
     def shares(self) -> dict[str, float]:
-        """The part of the machine's rate, of products or of copies, that an operation reaches."""
+        """The fraction of the machine's rate, of products or of copies, that each operation reaches."""
         prefill, one_token, batch = (self.timings[name].median(OURS) for name in (PREFILL, ONE_TOKEN, BATCH_OF_8))
         return {
             PREFILL: self.work.prefill_flops / prefill / self.machine.flops_per_s,

@@ -1,4 +1,4 @@
-"""The two engines that are compared, behind one interface: prompts in, one token a sequence out, greedy."""
+"""The two engines that are compared, with the same interface: prompts in, one greedy token per sequence out."""
 
 from inspect import signature
 from pathlib import Path
@@ -11,21 +11,21 @@ class Arm(Protocol):
     name: str
 
     def start(self, prompts: Prompts) -> list[int]:
-        """Forget everything, compute these prompts in one batch; the first token of each."""
+        """Forget everything cached, then compute these prompts in one batch. Returns the first token of each."""
         ...
 
     def step(self) -> list[int]:
-        """One more token of each."""
+        """Compute one more token for each sequence."""
         ...
 
 
 class MinicacheArm:
-    """The whole engine: scheduler, prefix cache and model."""
+    """minicache's whole engine: scheduler, prefix cache and model."""
 
     name = "minicache"
 
     def __init__(self, model: str, block_size: int, room: int, max_tokens: int) -> None:
-        """`room`: tokens that the KV pool holds; no request gets more than `max_tokens`."""
+        """`room` is the size of the KV pool in tokens; no request generates more than `max_tokens`."""
         from minicache.engine import Engine, EngineConfig, SamplingParams
 
         num_blocks = -(-room // block_size) + 1  # block 0 is the null block
@@ -36,7 +36,7 @@ class MinicacheArm:
         self._requests: list[str] = []
 
     def start(self, prompts: Prompts, forget: bool = True) -> list[int]:
-        """With `forget` False the cache keeps what it has, as between any two requests."""
+        """With `forget=False` the cache keeps its blocks, as between any two requests."""
         for request in self._requests:
             self.engine.abort(request)
         if forget:
@@ -50,9 +50,9 @@ class MinicacheArm:
 
 
 class TransformersArm:
-    """transformers' model and its `DynamicCache`, called as `generate` calls them, without what else `generate` does.
+    """transformers' model and its `DynamicCache`, called as `generate` calls them, but without the rest of `generate`.
 
-    Prompts of different lengths are padded on the left, as its documentation asks for.
+    Prompts of different lengths are padded on the left, as its documentation recommends.
     """
 
     name = "transformers"

@@ -1,4 +1,4 @@
-"""Does a cache hit change an answer? Fast mode against exact mode, in three number formats.
+"""Does a cache hit change an answer? Fast mode compared with exact mode, in three number formats.
 
 Each prompt is asked cold (no cache) and warm (its system prompt is cached), and the logits of every generated token
 are compared bit for bit. In exact mode none may differ. How many do in fast mode depends on the CPU and on the model's
@@ -47,7 +47,8 @@ class Exactness(Experiment):
 
     @cached_property
     def chats(self) -> list[Tokens]:
-        """One prompt to fill the cache, then those to compare: a shared system prompt, questions of several lengths."""
+        """One prompt that fills the cache, then those to compare, with the same system prompt and questions of several
+        lengths."""
         chat = Chat(self.model)
         system = system_prompt(chat.system_length, self.system_tokens)
         questions = [QUESTION, *(" ".join([QUESTION, "It is late."] * (turn % 5) + [str(turn)]) for turn in range(99))]
@@ -122,8 +123,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Arm:
-    """One number format in one mode. Of `requests` requests, `different` had a logit with other bits than the cold run,
-    and `flipped` another greedy token. Times are medians over the requests, in milliseconds, without a cache."""
+    """One number format in one mode. Of `requests` requests, `different` had a logit whose bits differ from the cold
+    run, and `flipped` a different greedy token. Times are medians over the requests, in milliseconds, without a
+    cache."""
 
     dtype: str
     exact: bool
@@ -137,7 +139,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Found(Result):
-    """`stacked` says of each number format whether exact mode may compute several tiles at once on this machine."""
+    """The result. `stacked` says for each number format whether exact mode may compute several tiles at once here."""
 
     arms: list[Arm]
     stacked: dict[str, bool]
@@ -145,7 +147,7 @@ class Found(Result):
 
     @property
     def holds(self) -> bool:
-        """No bit differs in exact mode."""
+        """Whether no bit differs in exact mode."""
         return all(not arm.different for arm in self.arms if arm.exact)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""What every experiment and benchmark is: settings, a run, and a result with a table and, mostly, a chart.
+"""The protocol of every experiment and benchmark: settings, a run, and a result with a table and, mostly, a chart.
 
-An experiment is one file with a class that its last line names: `EXPERIMENT = ThreeForms`. Its fields are the settings;
-a field with an `Option` is an option of the command, and the docstring is the command's help. To add one, write the
-file and put its name into a list below, which `minicache experiment`, `bench`, `demo` and their helps read.
+An experiment is one file with a class that its last line names: `EXPERIMENT = ThreeForms`. The fields of the class are
+the settings, a field with an `Option` is an option of the command, and the docstring is the help of the command. To add
+an experiment, write the file and put its name into a list below, which `minicache experiment`, `bench` and `demo` read.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXPERIMENTS = ("three-forms", "timestamp", "cold-warm", "breakers", "exactness")
 BENCHMARKS = ("core", "engine", "sim")
 
-Show = Callable[[str], None]  # called with a line of text as soon as what it reports is measured
+Show = Callable[[str], None]  # receives each line of text as soon as its figures are measured
 
 
 def discard(line: str) -> None:
@@ -32,7 +32,7 @@ def discard(line: str) -> None:
 
 @dataclass(frozen=True)
 class Option:
-    """A setting that the command line has too: an integer from `min` to `max`, or one of a few names."""
+    """A setting that is also an option of the command line: an integer from `min` to `max`, or one of a few names."""
 
     help: str
     min: int | None = None
@@ -40,7 +40,7 @@ class Option:
     one_of: tuple[str, ...] = ()
 
     def check(self, name: str, value: Any) -> None:
-        """Raises `InvalidArgument` for a value out of range; None is no value."""
+        """Raises `InvalidArgument` for a value out of range. `None` means that no value was given."""
         for each in value if isinstance(value, tuple) else () if value is None else (value,):
             if self.one_of and each not in self.one_of:
                 raise InvalidArgument(f"{name} {not_one_of(each, self.one_of)}")
@@ -56,11 +56,11 @@ CacheNames = Annotated[
 
 
 class Result(ABC):
-    """What an experiment measured."""
+    """The result of an experiment."""
 
     @property
     def holds(self) -> bool:
-        """False if the experiment shows that something is wrong, such as an answer that a cache changed."""
+        """False if the result shows a fault, such as an answer that a cache changed."""
         return True
 
     @abstractmethod
@@ -69,7 +69,7 @@ class Result(ABC):
 
     @abstractmethod
     def table(self, console: "Console") -> None:
-        """Print the figures, and what they mean in a sentence."""
+        """Print the figures, and their meaning in a sentence."""
 
     def chart(self) -> "Chart":
         """The figures as bars, for an experiment that `has_chart`."""
@@ -88,16 +88,17 @@ class Experiment(ABC):
             option.check(name, getattr(self, name))
 
     def header(self) -> str:
-        """What is going to be measured. Raises for whatever can be known to be wrong before a model is loaded."""
+        """A sentence about the coming measurement. Raises for every fault that can be found before a model is
+        loaded."""
         return ""
 
     @abstractmethod
     def run(self, progress: Progress = silent, show: Show = discard) -> Result:
-        """Measure. Raises as the engine does; nothing is kept."""
+        """Measure. Raises as the engine does."""
 
 
 def load(name: str) -> type[Experiment]:
-    """The experiment or benchmark of that name."""
+    """The experiment or benchmark called `name`."""
     found: type[Experiment] = import_module(f"minicache.bench.{name.replace('-', '_')}").EXPERIMENT
     return found
 

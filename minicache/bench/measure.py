@@ -1,4 +1,5 @@
-"""What experiments share: prompts as a model is asked them, an engine with room for them, one timed request.
+"""Helpers of all experiments: prompts in a model's chat template, an engine with a large enough pool, one timed
+request.
 
 Times are in milliseconds, tokens as the model's tokenizer counts them.
 """
@@ -24,8 +25,8 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Answer:
-    """One request's result; `ttft_ms` is the time from its submission to its first token, `decode_rate` the tokens a
-    second after that."""
+    """The result of one request. `ttft_ms` is the time from its submission to its first token, `decode_rate` the tokens
+    per second after that."""
 
     token_ids: tuple[int, ...]
     text: str
@@ -90,7 +91,7 @@ class Arm:
 
 
 def difference(where: str, cached: Answer, plain: Answer) -> list[str]:
-    """A line about an answer that is not the control arm's; no line if they are equal."""
+    """A line about an answer that differs from the control arm's; no line if they are equal."""
     if cached.token_ids == plain.token_ids:
         return []
     return [f"{where}: {list(cached.token_ids)} with the cache, {list(plain.token_ids)} without"]
@@ -124,12 +125,12 @@ class Chat:
         return text
 
     def system_length(self, system: str, user: str = "Hello") -> int:
-        """Tokens of a prompt from its beginning to the end of the system content, the template's words included."""
+        """The tokens of a prompt from its beginning to the end of the system content, with the template's own text."""
         text = self._rendered(messages(system, user))
         return len(self.tokenizer.encode(text[: text.index(system) + len(system)]))
 
     def turn_length(self, system: str, user: str) -> int:
-        """Tokens of a prompt after the system content: the user's turn, and what asks for the answer."""
+        """The tokens of a prompt after the system content: the user's turn and the generation prompt."""
         return len(self.prompt(messages(system, user))) - self.system_length(system, user)
 
     def require_room(self, prompts: Iterable[Tokens], max_tokens: int) -> None:
@@ -146,7 +147,7 @@ def messages(system: str, user: str) -> list[dict[str, str]]:
 
 
 def engine_for(model: str, cache: str, max_tokens: int, *streams: Sequence[Tokens]) -> "Engine":
-    """An engine with room for all that any one of these streams of requests leaves in the cache: nothing is evicted."""
+    """An engine whose pool can hold everything that one of these streams of requests caches, so it never evicts."""
     from minicache.engine import Engine, EngineConfig
 
     block_size = BLOCK_SIZES[cache]
@@ -156,8 +157,8 @@ def engine_for(model: str, cache: str, max_tokens: int, *streams: Sequence[Token
 
 
 def _room(cache: str, stream: Sequence[Tokens], each: int) -> int:
-    """Tokens of KV of requests one after the other. `each` are those of an answer, and of the two blocks that a
-    request's own tokens fill in part."""
+    """The tokens of KV of a stream of requests, one after the other. `each` is added per request, for its answer and
+    for the two blocks that its own tokens fill only partly."""
     if cache == "none":
         return max(map(len, stream)) + each
     distinct = sorted(set(stream))  # the neighbour is then one with the longest common beginning
@@ -167,13 +168,14 @@ def _room(cache: str, stream: Sequence[Tokens], each: int) -> int:
 
 
 def _shared(one: Tokens, other: Tokens) -> int:
-    """Tokens at the beginning of both."""
+    """The number of tokens with which both begin."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def ask(engine: "Engine", prompt: Tokens, max_tokens: int) -> Answer:
-    """`max_tokens` tokens, past the model's end token too, so that answers of all models are equally long."""
+    """Ask for exactly `max_tokens` tokens, even after the model's end token, so that all models' answers are equally
+    long."""
     from minicache.engine import SamplingParams
 
     [output] = engine.generate([prompt], SamplingParams(max_tokens=max_tokens, ignore_eos=True))

@@ -1,4 +1,4 @@
-"""Requests through a cache and the scheduler, without a model: hits depend on tokens only, so they are exact."""
+"""Requests through a cache and the scheduler, without a model. Hits depend only on tokens, so they are exact."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -8,9 +8,9 @@ from minicache.core import HashChainCache, RadixCache, Request, Scheduler, Sched
 
 
 class Replay:
-    """A cache of `num_tokens` tokens and its engine's scheduler; what the model would sample is given.
+    """A cache of `num_tokens` tokens with its engine's scheduler; the caller gives the answers.
 
-    `cache` is "hash" (vLLM's profile) or "radix" (SGLang's), `block_size` None that cache's own.
+    `cache` is "hash" (vLLM's profile) or "radix" (SGLang's); `block_size=None` is the default of this cache.
     """
 
     def __init__(self, cache: str, num_tokens: int, block_size: int | None = None) -> None:
@@ -23,8 +23,8 @@ class Replay:
         self._answers: dict[str, Tokens] = {}
 
     def send(self, prompt: Tokens, answer: Tokens, *, finish: bool = True) -> Request:
-        """One request that is answered with `answer`. Runs until nothing is left to do, or only until the request's
-        first token: what comes next then finds it decoding."""
+        """Send one request, which gets the answer `answer`. Runs until no request is left, or only until the request's
+        first token, so that it is still decoding when the next request comes."""
         request = Request(f"request-{next(self._numbers)}", prompt, len(answer))
         self._answers[request.id] = answer
         self.scheduler.add(request)
@@ -40,10 +40,11 @@ class Replay:
         return {request.id: self._answers[request.id][request.num_output_tokens] for request in requests}
 
     def reusable_tokens(self, prompt: Tokens) -> int:
-        """What the cache would find of a prompt now."""
+        """The number of tokens of a prompt that a lookup finds now."""
         return self.cache.lookup(Request("next", prompt)).num_tokens
 
     @property
     def hit_rate(self) -> float:
-        """vLLM's: hit tokens of looked-up tokens over the last 1,000 requests (`RecentHitRate`), for either cache."""
+        """vLLM's hit rate, for either cache: hit tokens divided by looked-up tokens over the last 1,000 requests
+        (`RecentHitRate`)."""
         return self.scheduler.recent_hit_rate.value

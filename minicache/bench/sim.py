@@ -1,6 +1,6 @@
-"""How fast the simulator is, whether its time is linear in the events, and how fast a timeline goes to any event.
+"""The speed of the simulator, whether its time is linear in the events, and how fast a timeline goes to any event.
 
-Simulator and timeline need the standard library only.
+The simulator and the timeline need only the standard library.
 """
 
 import gc
@@ -67,7 +67,7 @@ def _question(number: int) -> Tokens:
 
 
 def _answer(request: Request) -> int:
-    """The next token; as in a text, a few thousand different ones occur."""
+    """The next token; a few thousand different tokens occur, as in a text."""
     return 7919 * request.num_tokens % VOCABULARY
 
 
@@ -101,8 +101,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """`at(i)` at random places of a run of `events` events, in milliseconds, and the most memory that this process has
-    had until then, in megabytes (None where the system does not say)."""
+    """The time of `at(i)` at random places of a run of `events` events, in milliseconds, and the peak memory of this
+    process so far, in megabytes (`None` if the system does not report it)."""
 
     cache: str
     events: int
@@ -113,7 +113,8 @@ class Looks:
 
 @dataclass(frozen=True)
 class SimBench(Experiment):
-    """The simulator: events and requests per second, whether time is linear, how fast a timeline goes to any event."""
+    """The simulator: events and requests per second, whether time is linear, and how fast a timeline goes to any
+    event."""
 
     requests: Annotated[int, Option("Requests of the smallest run; the largest has 16 times.", min=10)] = 100
     timeline_events: int = TIMELINE_EVENTS
@@ -141,7 +142,7 @@ class SimBench(Experiment):
 
 @dataclass(frozen=True)
 class Found(Result):
-    """`growth` is the time per event at the largest scale over that at the smallest: 1 is linear."""
+    """The result. `growth` is the time per event at the largest scale divided by that at the smallest: 1 is linear."""
 
     rows: list[Row]
     looks: list[Looks]
@@ -180,7 +181,7 @@ class Found(Result):
 
 
 def _best(rows: Sequence[Row]) -> Row:
-    """The shortest times of equal runs: what else the machine did came on top."""
+    """The shortest times of equal runs, because other work on the machine only adds time."""
     seconds, recorded = min(row.seconds for row in rows), min(row.recorded_seconds for row in rows)
     return replace(rows[0], seconds=seconds, recorded_seconds=recorded)
 

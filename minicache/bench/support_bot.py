@@ -1,7 +1,7 @@
-"""The system prompt of a support bot, in any length to the token.
+"""The system prompt of a support bot, with any exact number of tokens.
 
-A shop's help desk: an introduction, then as many handbook articles as are asked for. The text is fixed, so the prompt
-of one length and tokenizer is the same everywhere.
+It is the help desk of a shop: an introduction, then as many handbook articles as needed. The text is fixed, so a prompt
+of the same length and tokenizer is the same everywhere.
 """
 
 from bisect import bisect_right
@@ -47,11 +47,12 @@ PADDING = (" Thanks", " and", " a", ".", "!", "a", "1")  # what fills the last t
 
 
 def system_prompt(length: Callable[[str], int], target: int, introduction: str = INTRODUCTION) -> str:
-    """A system prompt whose `length` is exactly `target`, found by search: tokens of parts do not add up.
+    """A system prompt whose `length` is exactly `target`. It is found by search, because the tokens of parts do not add
+    up.
 
-    Without an `introduction` it is handbook articles alone. `length` counts the tokens of whatever the prompt becomes
-    (a rendered chat, say). Raises `InvalidArgument` if the target leaves no room for a prompt or this tokenizer cannot
-    hit it.
+    Without an `introduction` it has only handbook articles. `length` returns the tokens of the text that the prompt
+    becomes part of, such as a rendered chat. Raises `InvalidArgument` if the target is too small, or if this tokenizer
+    cannot reach it.
     """
     if length("") >= target:
         raise InvalidArgument(f"a prompt of {target} tokens is too short: the rest of the chat alone has {length('')}")
@@ -65,14 +66,14 @@ def system_prompt(length: Callable[[str], int], target: int, introduction: str =
 
 
 def _words(introduction: str) -> Iterator[str]:
-    """The prompt word by word, without end."""
+    """The words of the prompt, endlessly."""
     yield from introduction.split()
     for number in count(1):
         yield from f"({number}) {article(number)}".split()
 
 
 def article(number: int) -> str:
-    """The `number`th article of the handbook, which has no end."""
+    """Article number `number` of the handbook, which is endless."""
     return ARTICLES[number % len(ARTICLES)].format(
         product=PRODUCTS[number % len(PRODUCTS)],
         hour=9 + number % 8,
@@ -84,13 +85,13 @@ def article(number: int) -> str:
 
 
 def question(number: int) -> str:
-    """The `number`th question; no two are the same."""
+    """Question number `number`; all are different."""
     text = QUESTIONS[number % len(QUESTIONS)].format(product=PRODUCTS[number % len(PRODUCTS)])
     return f"{text} My order is {4711 + number}."
 
 
 def _pad(length: Callable[[str], int], text: str, target: int) -> str:
-    """`text` and as much padding as fits, one token at a time if any piece adds just one."""
+    """`text` and as much padding as fits, in steps of one token if a piece adds exactly one."""
     while (now := length(text)) < target:
         longer = [text + piece for piece in PADDING if now < length(text + piece) <= target]
         if not longer:

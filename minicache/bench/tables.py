@@ -1,4 +1,4 @@
-"""How experiments print: bars, tables of rows, and the verdict about the answers."""
+"""The printing of experiments: bars, tables of rows, and the verdict about the answers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
 
 
 def plain_table(names: Iterable[str], numbers: Iterable[str]) -> Table:
-    """A table without lines: columns of text, then columns of figures. Headings of several lines end on the same."""
+    """A table without lines: columns of text, then columns of figures. Headings of several lines are aligned at the
+    bottom."""
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True, padding=(0, 2))
     for heading in names:
         table.add_column(heading, no_wrap=True, vertical="bottom")
@@ -30,7 +31,7 @@ def plain_table(names: Iterable[str], numbers: Iterable[str]) -> Table:
 
 
 def ttft_cells(row: Row) -> list[str]:
-    """Median, least and most TTFT in ms, with a tenth below a second, where it can be distinguished."""
+    """The median, least and greatest TTFT in ms, with one decimal below a second."""
     times = (row.median_ttft_ms, min(row.ttft_ms), max(row.ttft_ms))
     return [f"{time:,.1f}" if time < 1000 else f"{time:,.0f}" for time in times]
 
@@ -44,8 +45,8 @@ def rows_table(rows: Sequence[Row]) -> Table:
 
 @dataclass(frozen=True)
 class Compared(Result):
-    """Arms with a cache, and the control arm without one that was asked the same. `differences` has a line for each
-    answer that is not the control arm's."""
+    """Arms with a cache, and the control arm, which got the same prompts without one. `differences` has a line for each
+    answer that differs from the control arm's."""
 
     conditions: Conditions
     runs: list[Arm]
@@ -57,7 +58,7 @@ class Compared(Result):
         return not self.differences
 
     def verdict(self, console: Console) -> None:
-        """Whether the answers are equal, each difference, and the conditions."""
+        """Print whether the answers are equal, each difference, and the conditions."""
         console.print(f"outputs identical: {'yes' if self.holds else 'no'}", style="bold")
         for line in self.differences:
             console.print(f"  {line}", soft_wrap=True)

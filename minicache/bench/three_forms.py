@@ -1,12 +1,12 @@
-"""The three-forms experiment: one system prompt, three places for a request id, three very different hits.
+"""The three-forms experiment: one system prompt with a request id in three places, and three very different hits.
 
     stable        You are the support assistant …              the same tokens each time: all but the last can hit
     id at start   Request id 3f9c… You are the support …       the first id token differs: nothing after it can hit
-    id at end     You are the support … Request id 3f9c…       only the id and what follows it are computed
+    id at end     You are the support … Request id 3f9c…       only the id and the tokens after it are computed
 
-Two warm-ups with the stable form come first: one fills the cache, one takes the path of a hit. Then each round sends
-the three forms one after the other, so that a machine that slows down slows all three. The control arm sends the same
-prompts to an engine without a cache; since that remembers nothing, equal prompts are sent to it once.
+Two warm-ups with the stable form come first: one fills the cache, one hits it. Then each round sends the three forms
+one after the other, so that a machine that slows down slows all three. The control arm sends the same prompts to an
+engine without a cache; this remembers nothing, so equal prompts are sent to it only once.
 """
 
 import random
@@ -38,7 +38,7 @@ Round = dict[str, Tokens]  # form -> prompt
 
 @dataclass(frozen=True)
 class ThreeForms(Experiment):
-    """One system prompt with a request id nowhere, at its start, at its end: what is reused, how long it takes.
+    """One system prompt without a request id, with one at its start, and at its end: reused tokens and times.
 
     Exit status 1 if an answer differs from the one without a cache.
     """
@@ -47,7 +47,7 @@ class ThreeForms(Experiment):
     caches: CacheNames = CACHES
     rounds: Annotated[int, Option("Each round sends every form once.", min=1)] = 5
     quick: Annotated[bool, Option("A tenth of the prompt length.")] = False
-    seed: Annotated[int, Option("Makes the request ids: the same seed gives the same prompts.")] = 0
+    seed: Annotated[int, Option("Seed of the request ids: the same seed gives the same prompts.")] = 0
     prompt_tokens: int = PROMPT_TOKENS  # before --quick
     max_tokens: int = 16
 
@@ -76,7 +76,7 @@ class ThreeForms(Experiment):
 
     @property
     def length(self) -> int:
-        """Tokens of the stable form."""
+        """The tokens of the stable form."""
         return self.prompt_tokens // 10 if self.quick else self.prompt_tokens
 
     def header(self) -> str:
@@ -89,7 +89,7 @@ class ThreeForms(Experiment):
         )
 
     def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
-        """Minutes with a real model. `show` gets a line for each request."""
+        """Measure. Takes minutes with a real model. `show` receives a line for each request."""
         started = time.perf_counter()
         sent = [prompt for prompts in self.prompts for prompt in prompts.values()]
         distinct = list(dict.fromkeys(sent))
@@ -108,7 +108,7 @@ class ThreeForms(Experiment):
 
 
 class Measuring:
-    """One run of the experiment: shows each request as it is answered."""
+    """One run of the experiment. It shows each request when it is answered."""
 
     def __init__(self, settings: ThreeForms, counter: Counter, show: Show) -> None:
         self.settings, self.counter, self.show = settings, counter, show
@@ -127,7 +127,7 @@ class Measuring:
         return Arm(cache, BLOCK_SIZES[cache], list(rows.values()))
 
     def control(self, distinct: list[Tokens]) -> "tuple[Engine, Arm, dict[Tokens, Answer]]":
-        """The engine without a cache, its rows, and its answer to each prompt."""
+        """Run the engine without a cache. Returns the engine, its rows, and its answer to each prompt."""
         engine = self.engine("none", distinct)
         rows: list[Row] = []
         answers: dict[Tokens, Answer] = {}
@@ -151,7 +151,7 @@ class Measuring:
 
 
 class Found(Compared):
-    """What the experiment measured; the control arm has an answer for each distinct prompt."""
+    """The result. The control arm has an answer for each distinct prompt."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -203,7 +203,7 @@ def _print_arm(arm: Arm, console: Console) -> None:
 
 
 def sentence(arm: Arm) -> str:
-    """What the figures of one cache mean."""
+    """The figures of one cache in a sentence."""
     stable, start, end = map(arm.row, (STABLE, ID_AT_START, ID_AT_END))
     moved, gone = (start.median_ttft_ms / row.median_ttft_ms for row in (end, stable))
     return (

@@ -46,14 +46,14 @@ DEFINITION = "hit tokens of looked-up tokens over the last 1,000 requests (vLLM'
 
 @dataclass(frozen=True)
 class Timestamp(Experiment):
-    """The time of day at the top of a system prompt, at its end, in the user's turn: hit rates and times.
+    """The time of day at the top of a system prompt, at its end, and in the user's turn: hit rates and times.
 
-    Exit status 1 if two requests at different seconds share another number of blocks than 0, 149 and 150.
+    Exit status 1 if two requests at different seconds do not share 0, 149 and 150 blocks.
     """
 
     model: ModelName
     caches: CacheNames = CACHES
-    seed: Annotated[int, Option("Orders the stream's requests.")] = 0
+    seed: Annotated[int, Option("Seed of the order of the stream's requests.")] = 0
     timed_requests: int = 3
     max_tokens: int = 8
     variations: tuple[dict[str, Any], ...] = VARIATIONS  # of the stated stream, one change at a time
@@ -100,8 +100,8 @@ class Timestamp(Experiment):
         return Found(conditions, runs)
 
     def _timed(self, cache: str, counter: Counter, started: float) -> tuple[Conditions, list[Row]]:
-        """Round by round, each at another second, so that a machine that slows down slows all forms. The first round
-        fills the cache."""
+        """Measure round by round, each at a different second, so that a machine that slows down slows all forms. The
+        first round fills the cache."""
         rounds = [
             {form: self.prompts.single(form, second, QUESTION) for form in FORMS}
             for second in range(1 + self.timed_requests)
@@ -119,7 +119,7 @@ class Timestamp(Experiment):
 
 @dataclass(frozen=True)
 class StreamRates:
-    """The hit rate of one stream by form; `mean_prompt_tokens` is that of the form with the time at the top."""
+    """The hit rate of one stream by form. `mean_prompt_tokens` belongs to the form with the time at the top."""
 
     stream: Stream
     mean_prompt_tokens: float
@@ -131,7 +131,8 @@ class StreamRates:
 
 
 class Prompts:
-    """The three forms as one model is asked them. Raises `InvalidArgument` if its tokenizer cannot hit the length."""
+    """The three forms in one model's chat template. Raises `InvalidArgument` if its tokenizer cannot reach the
+    length."""
 
     def __init__(self, chat: Chat) -> None:
         self.chat = chat
@@ -142,7 +143,7 @@ class Prompts:
         return system_prompt(lambda text: self.chat.system_length(_system(form, clock(0), text)), SYSTEM_TOKENS)
 
     def system(self, form: str, time_of_day: str) -> str:
-        """The system content; its rendering, the template's words before it included, has exactly 2,400 tokens."""
+        """The system content. Rendered, with the template's text before it, it has exactly 2,400 tokens."""
         system = _system(form, time_of_day, self._static[form])
         if self.chat.system_length(system) != SYSTEM_TOKENS:
             raise InvalidArgument(f"with this tokenizer {time_of_day} has another number of tokens than {clock(0)}")
@@ -159,14 +160,14 @@ class Prompts:
 
 
 def _system(form: str, time_of_day: str, static: str) -> str:
-    """The bare time comes first at the top: even with a token a byte, the seconds are among the first 16 tokens."""
+    """At the top the time alone comes first, so that even with one token per byte the first 16 contain the seconds."""
     if form == AT_TOP:
         return f"{time_of_day} is the time of day.\n{static}"
     return f"{static}\nThe time is {time_of_day}" if form == AT_END else static
 
 
 def reusable_blocks(prompts: Prompts, form: str, cache: str) -> int:
-    """Blocks of 16 that the second of two requests finds, a second after the first; asked of the cache itself."""
+    """The blocks of 16 that a request hits one second after an equal one, found by a lookup in the cache itself."""
     one, other = (prompts.single(form, second, QUESTION) for second in (0, 1))
     replay = Replay(cache, 2 * len(one), BLOCK_SIZE)
     replay.send(one, (0,))
@@ -174,7 +175,7 @@ def reusable_blocks(prompts: Prompts, form: str, cache: str) -> int:
 
 
 def render(prompts: Prompts, form: str, stream: Stream) -> list[Tokens]:
-    """The prompts of a stream, in order. A conversation keeps the system prompt that it began with."""
+    """The prompts of a stream, in order. A conversation keeps its first system prompt."""
     chat = prompts.chat
     fill = system_prompt(
         lambda text: chat.turn_length("You help.", _question(0, text)), stream.turn_tokens, introduction=""
@@ -206,7 +207,8 @@ def stream_rates(cache: str, stream: Stream, rendered: dict[str, list[Tokens]], 
 
 
 def _hit_rate(cache: str, stream: Stream, prompts: list[Tokens], answer: Tokens) -> float:
-    """The requests of one second overlap: the next comes when the one before has its first token."""
+    """The hit rate of a stream. Requests of the same second overlap: the next one comes when the previous one has its
+    first token."""
     replay = Replay(cache, sum(len(prompt) + len(answer) + BLOCK_SIZE for prompt in prompts))
     seconds = [arrival.second for arrival in arrivals(stream)]
     for prompt, second, following in zip(prompts, seconds, [*seconds[1:], -1], strict=True):
@@ -307,7 +309,7 @@ def _print_run(run: Run, console: Console) -> None:
 
 
 def sentence(run: Run) -> str:
-    """What the figures of one cache mean."""
+    """The figures of one cache in a sentence."""
     rates, (top, turn) = run.stated.hit_rates, (run.timed.row(form) for form in (AT_TOP, IN_TURN))
     lost = run.reusable[IN_TURN] - run.reusable[AT_END]
     cost = f"{lost} block{'s' * (lost != 1)} of {BLOCK_SIZE} tokens"
@@ -319,7 +321,7 @@ def sentence(run: Run) -> str:
 
 
 def dependence(run: Run) -> str:
-    """How far the variations move the two rates."""
+    """How much the variations change the two rates, in sentences."""
     sharing = [v for v in run.variations if v.stream.turn_tokens == run.stated.stream.turn_tokens]
     others = [v for v in run.variations if v not in sharing]
     sentences = []

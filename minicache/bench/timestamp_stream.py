@@ -1,8 +1,8 @@
-"""Who asks when, in the timestamp experiment.
+"""The stream of requests of the timestamp experiment.
 
-Most requests begin a conversation, each at a second of its own. Some of those come in a burst: within the same second
-as another. And some are a later turn of a conversation, which rereads its own turns. With the time at the top of the
-system prompt, nothing but these two can hit.
+Most requests begin a conversation, each in a second of its own. Some of these come in a burst, in the same second as
+another one. Some requests are later turns of a conversation, which send its earlier turns again. With the time at the
+top of the system prompt only these two can hit.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ START = 14 * 3600 + 3 * 60 + 22  # 14:03:22
 
 @dataclass(frozen=True)
 class Stream:
-    """`requests` in all. `same_second` is the share of them that come within the second of another, `later_turns` the
-    share that are a later turn of a conversation. `turn_tokens` are a user turn's, with what the template puts around
-    it. `seed` orders them. Raises `InvalidArgument`."""
+    """A stream of `requests` requests. `same_second` is the fraction that come in the same second as another one,
+    `later_turns` the fraction that are later turns. `turn_tokens` are the tokens of a user turn with the template's
+    text around it. `seed` gives the order. Raises `InvalidArgument` for a value out of range."""
 
     requests: int = 50
     same_second: float = 0.02
@@ -45,20 +45,20 @@ class Stream:
 
     @property
     def num_new(self) -> int:
-        """Requests that begin a conversation in a second of their own."""
+        """The number of requests that begin a conversation in a second of their own."""
         return self.requests - self.num_same_second - self.num_later_turns
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One request: seconds since the stream began, and the conversation it belongs to."""
+    """One request: the seconds since the stream began, and its conversation."""
 
     second: int
     conversation: int
 
 
 def arrivals(stream: Stream) -> list[Arrival]:
-    """The requests in order; the same ones for equal streams."""
+    """The requests in order; equal streams have equal requests."""
     random = Random(stream.seed)
     sizes = [1] * stream.num_new  # conversations that begin in one second
     for _ in range(stream.num_same_second):

@@ -1,4 +1,4 @@
-"""`minicache bench`: how fast the parts are, measured where it runs."""
+"""`minicache bench`: measure the speed of each part on this machine."""
 
 from typing import ClassVar
 
@@ -25,4 +25,4 @@ for name in BENCHMARKS:
 
 @app.callback()
 def bench() -> None:
-    """How fast the parts are, measured where it runs."""
+    """Measure the speed of each part on this machine."""

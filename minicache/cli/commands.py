@@ -1,4 +1,4 @@
-"""Groups of commands: ours, and those of installed packages, which are found by entry point when they are called."""
+"""Groups of commands: our own, and those of installed packages, which are found through entry points when called."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -11,17 +11,18 @@ from minicache.core.errors import MinicacheError
 
 
 class UnknownCommand(MinicacheError):
-    """No command has that name, neither ours nor one of an installed package."""
+    """No command has this name, neither our own nor one of an installed package."""
 
 
 class Commands(TyperGroup):
-    """A group that answers a wrong name with the nearest one."""
+    """A group that answers a wrong name by suggesting the nearest one."""
 
     entry_points: ClassVar[str] = ""  # the group of entry points that other packages register `typer.Typer`s in
     elsewhere: ClassVar[Mapping[str, str]] = {}  # commands of other packages that the help names, with their help
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; raises `UnknownCommand`. Entry points are read only for a name that is not ours."""
+        """The command called `name`. Raises `UnknownCommand`. Entry points are read only for names that are not
+        ours."""
         command = self.ours(ctx, cmd_name)
         if command is not None:
             return command
@@ -37,7 +38,7 @@ class Commands(TyperGroup):
         return super().get_command(ctx, name)
 
     def help_of(self, ctx: Any, name: str) -> str:
-        """The first sentence of its help."""
+        """The first sentence of the command's help."""
         text: str = self.ours(ctx, name).get_short_help_str(limit=200)
         return text
 
@@ -48,7 +49,7 @@ class Commands(TyperGroup):
 
 
 def named_command(app: typer.Typer, name: str) -> Any:
-    """What `click` runs for `app`, under that name."""
+    """The `click` command of `app`, called `name`."""
     command = typer.main.get_command(app)
     command.name = name
     return command

@@ -1,4 +1,5 @@
-"""What commands share. Results go to stdout, progress and remarks to stderr; `--json` is one object on stdout."""
+"""Helpers of all commands. Results go to stdout, progress and remarks to stderr; `--json` prints one object on
+stdout."""
 
 import json
 import sys
@@ -40,7 +41,7 @@ def stderr() -> "Console":
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """One JSON value and a newline on stdout, and nothing else."""
+    """Print one JSON value and a newline on stdout, and nothing else."""
     print(json_text(value, indent))
 
 
@@ -51,7 +52,7 @@ def json_text(value: Any, indent: int | None = 2) -> str:
 
 
 def encode_everything(*streams: TextIO) -> None:
-    """From now on these streams replace what their encoding lacks, instead of raising `UnicodeEncodeError`."""
+    """Make these streams replace characters that their encoding lacks, instead of raising `UnicodeEncodeError`."""
     for stream in streams:
         reconfigure = getattr(stream, "reconfigure", None)  # a stream of a test may have none
         if reconfigure is not None:
@@ -60,7 +61,7 @@ def encode_everything(*streams: TextIO) -> None:
 
 @contextmanager
 def writing(option: str, path: Path) -> Iterator[None]:
-    """An `OSError` inside the block becomes the sentence that the file of this option cannot be written."""
+    """Turn an `OSError` inside the block into the sentence that the file of this option cannot be written."""
     try:
         yield
     except OSError as error:
@@ -68,16 +69,16 @@ def writing(option: str, path: Path) -> Iterator[None]:
 
 
 def require_installed(module: str) -> None:
-    """Raise the error that importing `module` would, without the time that importing it takes."""
+    """Raise the error that an import of `module` would raise, without the time that the import takes."""
     if find_spec(module) is None:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A `Progress` that draws a bar, which goes when the block ends.
+    """A `Progress` that draws a bar until the block ends.
 
-    Without a terminal each kind of work gets one line. What is printed on stdout meanwhile stays above the bar.
+    Without a terminal each kind of work gets one line. Lines printed on stdout in the meantime stay above the bar.
     """
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 

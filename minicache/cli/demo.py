@@ -20,14 +20,14 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command()
 def demo(
-    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which experiment.")] = DEFAULT,
+    name: Annotated[Name, typer.Argument(metavar="NAME", help="The experiment.")] = DEFAULT,
     model: Annotated[str | None, typer.Option(help="As for `minicache experiment`.", show_default=False)] = None,
     cache: Annotated[CacheChoice, typer.Option(help="As for `minicache experiment`.")] = CacheChoice.hash,
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the prompt length (three-forms).")] = False,
-    seed: Annotated[int | None, typer.Option(help="Makes what varies.", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random texts.", show_default=False)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """A model answers with a prefix cache and without: what is reused, what it saves, that the answers are equal.
+    """A model answers with and without a prefix cache: reused tokens, saved time, and equal answers.
 
     Exit status 1 if an answer differs.
     """

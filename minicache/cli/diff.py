@@ -1,4 +1,4 @@
-"""`minicache diff`: which token broke the prefix of two logged requests, and whose fault it was."""
+"""`minicache diff`: which token broke the prefix of two logged requests, and what caused it."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ def diff(
         typer.Option(metavar="FILE|TEXT", help="The raw completion of A, which is cached too.", show_default=False),
     ] = None,
     tokenizer: Annotated[
-        str, typer.Option(help="bytes, a folder, a tokenizer.json, a model of the store, or ORG/NAME on the hub.")
+        str, typer.Option(help="bytes, a folder, a tokenizer.json, a model in the store, or ORG/NAME on the hub.")
     ] = "bytes",
     template: Annotated[
         str | None,
@@ -59,29 +59,31 @@ def diff(
     prefill_speed: Annotated[
         float | None,
         typer.Option(
-            help="Prompt tokens a second, to count a loss in seconds.", callback=_positive, show_default=False
+            help="Prompt tokens per second, to give losses in seconds.", callback=_positive, show_default=False
         ),
     ] = None,
     price: Annotated[
         float | None,
         typer.Option(
-            help="Price of a million prompt tokens, to count a loss in money.", callback=_positive, show_default=False
+            help="Price of a million prompt tokens, to give losses in money.", callback=_positive, show_default=False
         ),
     ] = None,
     cached_price: Annotated[float, typer.Option(help="Price of a million cached prompt tokens.", min=0)] = 0.0,
     as_json: JsonOption = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write one page with the ribbon, too.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a page with the ribbons to this file.", show_default=False),
     ] = None,
-    redact: Annotated[bool, typer.Option("--redact", help="Show hashes in the place of text.")] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Show hashes instead of texts.")] = False,
 ) -> None:
-    """Which token broke the prefix, which field or template line caused it, what it costs, and what repairs it.
+    """Compare two logged requests: which token broke the prefix, which field or template line caused it, what it costs,
+    and how to repair it.
 
-    A request is the body of an API call, bare or as {"time": …, "id": …, "body": {…}, "response": {…}}.
+    A request is the body of an API call, alone or as {"time": …, "id": …, "body": {…}, "response": {…}}.
 
     \b
     Exit status:
-      0  nothing is lost: B reuses everything that it can of what A left in the cache
+      0  nothing is lost: B reuses as much as it can of what A left in the cache
       1  something is lost: the report names each cause
       2  the requests could not be compared: one sentence on stderr says why
     """
@@ -115,7 +117,7 @@ def diff(
 
 
 def _print(report: str) -> None:
-    """A reader that has gone, such as `head`, does not change the exit status."""
+    """Print the report. If the reader of a pipe is gone, such as `head`, the exit status stays the same."""
     try:
         print(report, flush=True)
     except BrokenPipeError:
@@ -126,7 +128,7 @@ def _print(report: str) -> None:
 
 @contextmanager
 def _errors_shown_by(shown: "Shown") -> Iterator[None]:
-    """Errors in the block are shown as the report would be: on one line, and without any text under --redact."""
+    """Show errors of the block as the report would show them: on one line, and with --redact without any text."""
     try:
         yield
     except MinicacheError as error:
@@ -166,7 +168,7 @@ def _means(
 
 
 def _generated(value: str | None) -> str | None:
-    """The text of that file, or the value itself where no file has that name."""
+    """The text of the file called `value`, or `value` itself if there is no such file."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""`minicache doctor`: what is installed, what works on this machine, and what to do about each gap."""
+"""`minicache doctor`: what is installed, what works on this machine, and how to add what is missing."""
 
 import platform
 import re
@@ -21,7 +21,8 @@ EXTRAS = ("prompts", "engine", "serve", "plots")
 
 @dataclass(frozen=True)
 class Backend:
-    """Something a model runs on (`kind` "device") or attends with ("attention"); `detail` is why it works or not."""
+    """A device that a model runs on (`kind` "device") or an attention backend ("attention"); `detail` is the reason why
+    it works or not."""
 
     kind: str
     name: str
@@ -30,7 +31,7 @@ class Backend:
 
 
 class Findings:
-    """What is found on this machine, looked for when it is first asked for. Nothing is changed."""
+    """The state of this machine; each part is looked up when first needed. Changes nothing."""
 
     minicache: str = minicache.__version__
     python: str = platform.python_version()
@@ -38,7 +39,7 @@ class Findings:
 
     @cached_property
     def packages(self) -> dict[str, dict[str, str | None]]:
-        """The packages of each extra ("" for the base install) and their versions, None where missing."""
+        """For each extra ("": the base install), its packages and their versions, `None` if a package is missing."""
         return {extra: _packages(extra) for extra in ("", *EXTRAS)}
 
     @cached_property
@@ -52,8 +53,8 @@ class Findings:
 
     @cached_property
     def exact(self) -> dict[str, bool]:
-        """Number format and device -> whether exact mode may compute several tiles of `tiny` at once; empty without
-        torch."""
+        """For each number format and device, whether exact mode may compute several tiles of `tiny` at once. Empty
+        without torch."""
         return _exact()
 
     @cached_property
@@ -68,7 +69,8 @@ class Findings:
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
-    """What is installed, which backends work here, which models are in the store, what to do about each gap."""
+    """What is installed, which backends work on this machine, which models are in the store, and how to add what is
+    missing."""
     findings = Findings()
     with progress_bar() as report:
         if as_json:
@@ -78,7 +80,7 @@ def doctor(as_json: JsonOption = False) -> None:
 
 
 def _packages(extra: str) -> dict[str, str | None]:
-    """The packages that an extra asks for on this system, as the installed metadata says."""
+    """The packages of an extra on this system, from the installed metadata."""
     found: dict[str, str | None] = {}
     for requirement in requires(DISTRIBUTION) or []:
         spec, _, marker = requirement.partition(";")
@@ -136,7 +138,7 @@ def _models() -> list[dict[str, str | None]]:
 
 
 def _exact() -> dict[str, bool]:
-    """What exact mode's start-up check finds on this machine; empty without torch."""
+    """The results of exact mode's start-up check on this machine; empty without torch."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -169,7 +171,7 @@ def _gaps(findings: Findings) -> Iterator[str]:
 
 
 def _print(findings: Findings, report: Progress) -> None:
-    """Each section as soon as it is known."""
+    """Print each section as soon as it is known."""
     from rich.table import Table
 
     console = stdout()

@@ -1,4 +1,4 @@
-"""`minicache kernels`: what the Triton kernels compile to, with or without a GPU, and how fast they are on one."""
+"""`minicache kernels`: compile the Triton kernels, with or without a GPU, and measure them on a GPU."""
 
 import re
 from enum import StrEnum
@@ -28,7 +28,7 @@ class DataType(StrEnum):
 
 @app.callback()
 def kernels() -> None:
-    """What the Triton kernels compile to, with or without a GPU, and how fast they are on one."""
+    """Compile the Triton kernels, with or without a GPU, and measure them on a GPU."""
 
 
 @app.command()
@@ -37,10 +37,10 @@ def check(
     dtype: Annotated[list[DataType] | None, typer.Option(help="Data type; may be repeated.")] = None,
     head_size: Annotated[list[int] | None, typer.Option(min=1, help="Head size; may be repeated.")] = None,
     kernel: Annotated[list[str] | None, typer.Option(help="Part of a kernel's name; may be repeated.")] = None,
-    asm: Annotated[bool, typer.Option("--asm", help="Show the machine code, too.")] = False,
+    asm: Annotated[bool, typer.Option("--asm", help="Also show the machine code.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile every kernel for four GPUs, without having them; exit status 1 if a kernel spills or does not fit.
+    """Compile every kernel for four GPUs, without a GPU. Exit status 1 if a kernel spills or does not fit.
 
     By default: sm_80, sm_90, sm_100 and gfx942, float16 and bfloat16, heads of 64, 128 and 256.
     """
@@ -72,7 +72,7 @@ def check(
 
 @app.command()
 def bench(as_json: JsonOption = False) -> None:
-    """How fast the kernels are on this GPU, against its copy bandwidth, its matrix products and torch's attention."""
+    """Measure the kernels on this GPU, compared with its copy bandwidth, its matrix products and torch's attention."""
     _require_triton()
     from minicache.engine.kernels import bench as kernel_bench
 
@@ -92,7 +92,7 @@ def _require_triton() -> None:
 
 
 def _known(option: str, given: list[str] | None, known: tuple[str, ...], *, part: bool = False) -> tuple[str, ...]:
-    """The names of `known` that are given, or all of them; raises `InvalidArgument` for another name."""
+    """The given names, which must be in `known`, or all of `known`. Raises `InvalidArgument`."""
     found = [name for name in known if any(each == name or (part and each in name) for each in given or known)]
     for each in given or ():
         if not any(each == name or (part and each in name) for name in known):
@@ -131,7 +131,7 @@ def _print_check(found: list["Compiled"], problems: list[str]) -> None:
 
 
 def _unit(matrix: tuple[str, ...]) -> str:
-    """The first of the matrix instructions, without what its kind has in common: `mma m16n8k16`, `mfma 32x32x8`."""
+    """A short name of the first matrix instruction: `mma m16n8k16`, `mfma 32x32x8`."""
     if not matrix:
         return "–"
     name = re.sub(r"\.mma_async|\.sync|^v_|_f32(?=_)|_b?f(16|32)$", "", matrix[0])

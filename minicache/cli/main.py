@@ -1,6 +1,6 @@
-"""The front door of the command line: a table of commands, each imported only when it is asked for.
+"""The command `minicache`: a table of commands, each imported only when it is called.
 
-Exit status: 0 done, 1 the command ran and its answer is no, 2 wrong input or something is missing, 130 interrupted.
+Exit status: 0 success, 1 the command ran and its answer is no, 2 wrong input or a missing package, 130 interrupted.
 """
 
 import ast
@@ -29,19 +29,19 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "bench": Command("minicache.cli.bench", "How fast the parts are, measured where it runs."),
-    "demo": Command("minicache.cli.demo", "A model answers with a prefix cache and without: what it reuses and saves."),
-    "diff": Command("minicache.cli.diff", "Which token broke the prefix of two requests, and whose fault it was."),
-    "doctor": Command("minicache.cli.doctor", "What is installed, what works here, and what to do about each gap."),
+    "bench": Command("minicache.cli.bench", "Measure the speed of each part on this machine."),
+    "demo": Command("minicache.cli.demo", "A model answers with and without a prefix cache: tokens and time saved."),
+    "diff": Command("minicache.cli.diff", "Which token broke the prefix of two requests, and what caused it."),
+    "doctor": Command("minicache.cli.doctor", "What is installed, what works here, and how to add the rest."),
     "experiment": Command("minicache.cli.experiment", "Experiments that show what a prefix cache does."),
-    "kernels": Command("minicache.cli.kernels", "What the Triton kernels compile to, and how fast they are on a GPU."),
-    "model": Command("minicache.cli.model", "List and pull models."),
-    "sim": Command("minicache.cli.sim", "Scenarios without a model: what a prefix cache does, step by step, and why."),
+    "kernels": Command("minicache.cli.kernels", "Compile the Triton kernels, and measure them on a GPU."),
+    "model": Command("minicache.cli.model", "List models, and download them."),
+    "sim": Command("minicache.cli.sim", "Simulate a prefix cache without a model, step by step, with reasons."),
 }
 
 
 class CommandTable(Commands):
-    """A group whose help comes from `COMMANDS`, so that `minicache --help` imports none of them."""
+    """A group whose help comes from `COMMANDS`, so that `minicache --help` imports no command."""
 
     entry_points = "minicache.commands"
     elsewhere: ClassVar = {"tui": "Watch a prefix cache at work in the terminal, event by event, forward and back."}

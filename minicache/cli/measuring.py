@@ -1,6 +1,6 @@
-"""Commands out of experiments: an option for each setting that has one, then run, print and draw.
+"""Commands made from experiments: parse an option for each setting, run the experiment, print and draw the result.
 
-`minicache experiment`, `bench` and `demo` are made of these.
+`minicache experiment`, `bench` and `demo` use these.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from minicache.bench.experiment import Option
 
 SvgOption = Annotated[
-    Path | None, typer.Option("--svg", metavar="FILE", help="Draw the figures into this file, too.", show_default=False)
+    Path | None, typer.Option("--svg", metavar="FILE", help="Also draw the figures into this file.", show_default=False)
 ]
 
 
 def command_of(experiment: type[Experiment]) -> Callable[..., None]:
-    """A function for Typer that makes the experiment of its options, runs it and prints what it found."""
+    """A function for Typer that makes the experiment from its options, runs it and prints the result."""
 
     def command(as_json: bool, svg: Path | None = None, **given: Any) -> None:
         conduct(experiment, settings_of(given), as_json, svg)
@@ -49,7 +49,7 @@ def command_of(experiment: type[Experiment]) -> Callable[..., None]:
 
 
 def setting_parameters(experiment: type[Experiment]) -> list[Parameter]:
-    """A parameter for each option; `caches` becomes `--cache`, and a model that is not named is chosen when it runs."""
+    """A parameter for each option. `caches` becomes `--cache`. Without `--model` the model is chosen when it runs."""
     hints = get_type_hints(experiment)
     defaults = {field.name: field.default for field in fields(experiment)}  # type: ignore[arg-type]
     found = []
@@ -75,7 +75,7 @@ def keyword(name: str, kind: Any, default: object) -> Parameter:
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """An experiment's settings of a command's options; what was not given keeps its default."""
+    """The settings of an experiment from the options of a command. Options that were not given keep their defaults."""
     settings = {name: value for name, value in given.items() if value is not None and name != "cache"}
     if (cache := given.get("cache")) is not None:
         settings["caches"] = ("hash", "radix") if cache is CacheChoice.both else (str(cache),)
@@ -83,9 +83,9 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def conduct(kind: type[Experiment], settings: dict[str, Any], as_json: bool, svg: Path | None = None) -> None:
-    """Run an experiment under a progress bar, print what it found, draw it; exit status 1 if it does not hold.
+    """Run an experiment under a progress bar, then print the result and draw it. Exit status 1 if it does not hold.
 
-    What is missing or wrong is refused before anything is printed.
+    Missing packages and wrong settings are refused before anything is printed.
     """
     experiment = ready(kind, settings, svg)
     header = experiment.header()
@@ -108,7 +108,7 @@ def conduct(kind: type[Experiment], settings: dict[str, Any], as_json: bool, svg
 
 
 def ready(kind: type[Experiment], settings: dict[str, Any], svg: Path | None) -> Experiment:
-    """The experiment, when its packages are installed, its model can be found and the chart can be written."""
+    """The experiment, after a check that its packages are installed, its model exists and the chart can be written."""
     needs_model = "model" in options(kind)
     if needs_model:
         require_installed("torch")  # first: importing the engine would name a smaller extra
@@ -130,7 +130,7 @@ def ready(kind: type[Experiment], settings: dict[str, Any], svg: Path | None) ->
 
 
 def default_model() -> str:
-    """smollm2 if it is in the store; else tiny, and a sentence on stderr about how to get the other."""
+    """smollm2 if it is in the store; otherwise tiny, and a sentence on stderr that says how to get smollm2."""
     from minicache.engine.models import store
 
     if store.is_stored(store.SMOLLM2):

@@ -1,4 +1,4 @@
-"""`minicache model`: the models of the store."""
+"""`minicache model`: the models in the store."""
 
 from typing import Annotated
 
@@ -8,13 +8,17 @@ from minicache.cli.commands import Commands
 from minicache.cli.console import JsonOption, print_json, progress_bar, stdout
 
 app = typer.Typer(
-    cls=Commands, add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="List and pull models."
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List models, and download them.",
 )
 
 
 @app.command("list")
 def list_command(as_json: JsonOption = False) -> None:
-    """The models that `--model` accepts by name, and whether each is on this machine."""
+    """List the models that `--model` accepts by name, and whether each is on this machine."""
     from minicache.engine.models import store as model_store
 
     models = model_store.list_models()
@@ -41,7 +45,7 @@ def pull_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="smollm2, or ORG/NAME as on the Hugging Face hub.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Download a model into the store. A model that is already there is left as it is."""
+    """Download a model into the store. A model that is there already stays unchanged."""
     from minicache.engine.models import store as model_store
 
     already = name != model_store.TINY and model_store.is_stored(name)

@@ -1,4 +1,4 @@
-"""`minicache sim`: scenarios without a model: what a prefix cache does, step by step, and why."""
+"""`minicache sim`: simulate a scenario without a model: what a prefix cache does, step by step, and why."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,7 @@ app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True, rich
 
 
 ScenarioArgument = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A name from `minicache sim list`, a file .toml, or a log .jsonl.")
+    str, typer.Argument(metavar="SCENARIO", help="A name from `minicache sim list`, a .toml file, or a .jsonl log.")
 ]
 CacheOption = Annotated[
     CacheChoice | None,
@@ -31,12 +31,12 @@ SetOption = Annotated[
 
 @app.callback()
 def sim() -> None:
-    """Scenarios without a model: what a prefix cache does, step by step, and why."""
+    """Simulate a scenario without a model: what a prefix cache does, step by step, and why."""
 
 
 @app.command("list")
 def list_command(as_json: JsonOption = False) -> None:
-    """The scenarios that come with minicache, grouped by what they teach."""
+    """List the scenarios that come with minicache, grouped by subject."""
     from minicache.cli import sim_report
 
     sim_report.print_list(as_json)
@@ -50,14 +50,15 @@ def run_command(
     plain: Annotated[bool, typer.Option("--plain", help="One sentence per event, as on the screen.")] = False,
     as_json: JsonOption = False,
     events: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the event log into this file, too.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Also write the event log into this file.", show_default=False)
     ] = None,
     redact: Annotated[bool, typer.Option("--redact", help="Show and write hashes instead of tokens.")] = False,
 ) -> None:
     """Run a scenario and report what each request reused. Times are modelled.
 
-    --json prints one object, {scenario, cache, events, requests, summary, …}; of two caches {scenario, runs, partings},
-    where each of the runs is such an object. Exit status 1 if the figures are not those that the scenario expects.
+    --json prints one object, {scenario, cache, events, requests, summary, …}; for two caches {scenario, runs,
+    partings}, where each of the runs is such an object. Exit status 1 if the figures are not those that the scenario
+    expects.
     """
     from minicache.cli import sim_report
     from minicache.sim.redact import redacted
@@ -85,9 +86,9 @@ def run_command(
 @app.command("explain")
 def explain_command(
     scenario: ScenarioArgument,
-    request: Annotated[str | None, typer.Option(help="The request of this id.", show_default=False)] = None,
-    block: Annotated[int | None, typer.Option(help="The block of this id.", show_default=False)] = None,
-    event: Annotated[int | None, typer.Option(help="The event of this number.", show_default=False)] = None,
+    request: Annotated[str | None, typer.Option(help="Explain the request with this id.", show_default=False)] = None,
+    block: Annotated[int | None, typer.Option(help="Explain the block with this id.", show_default=False)] = None,
+    event: Annotated[int | None, typer.Option(help="Explain the event with this number.", show_default=False)] = None,
     at: Annotated[
         int | None, typer.Option(metavar="EVENT", help="Explain the state after this event.", show_default=False)
     ] = None,
@@ -95,7 +96,7 @@ def explain_command(
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Why a request, block or event is as it is: the rule, what would change it, and the function that decided."""
+    """Explain a request, block or event: the rule, what would have changed it, and the function that decided it."""
     from minicache.cli import sim_report
     from minicache.sim import explainer
 
@@ -115,7 +116,7 @@ def explain_command(
 
 
 def load(name: str, cache: CacheChoice | None, settings: list[str] | None) -> "dict[Kind, Timeline]":
-    """The run or runs of a scenario or of a recorded log, by kind of cache."""
+    """The runs of a scenario or a recorded log, by kind of cache."""
     from minicache.sim.library import find_scenario
     from minicache.sim.lock_step import run_both
     from minicache.sim.recorded import read_recorded

@@ -1,4 +1,4 @@
-"""What `minicache sim` prints."""
+"""The output of `minicache sim`."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ def print_list(as_json: bool) -> None:
 
 
 def mismatches_of(timelines: Timelines) -> list[str]:
-    """A sentence for each figure of each run that is not what the scenario expects."""
+    """A sentence for each figure of each run that differs from the figure that the scenario expects."""
     return [
         f"{kind}: {sentence}"
         for kind, timeline in timelines.items()
@@ -62,7 +62,7 @@ def mismatches_of(timelines: Timelines) -> list[str]:
 
 
 def write_logs(timelines: Timelines, path: Path) -> None:
-    """One log; two runs go into two files, FILE.hash.jsonl and FILE.radix.jsonl."""
+    """Write the log of one run, or of two runs into two files, FILE.hash.jsonl and FILE.radix.jsonl."""
     files = {k: path.with_name(f"{path.stem}.{k}{path.suffix or '.jsonl'}") for k in timelines}
     for kind, timeline in timelines.items():
         with writing("--events", file := files[kind] if len(timelines) > 1 else path):
@@ -71,7 +71,7 @@ def write_logs(timelines: Timelines, path: Path) -> None:
 
 
 def print_json_of(timelines: Timelines, wrong: list[str]) -> None:
-    """`{scenario, cache, events, requests, summary}`; two runs are two such objects, and where they part."""
+    """Print `{scenario, cache, events, requests, summary}`, or for two runs two such objects and where they diverge."""
     runs = [_run_json(kind, timeline) for kind, timeline in timelines.items()]
     result: dict[str, Any]
     if len(runs) == 1:
@@ -96,7 +96,7 @@ def _run_json(kind: Kind, timeline: Timeline) -> dict[str, Any]:
 
 
 def print_plain(timelines: Timelines) -> None:
-    """Every event in a sentence, then the figures."""
+    """Print every event as a sentence, then the figures."""
     if len(timelines) == 2:
         print(LOCK_STEP)
     for number, (kind, timeline) in enumerate(timelines.items()):
@@ -116,7 +116,8 @@ LOCK_STEP = "Both caches run in lock-step, on one clock that waits for the slowe
 
 
 def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
-    """What runs; before the `first` of two caches also the story, and the model and device of the times."""
+    """Print the settings of a run; before the `first` of two caches also the story, and the model and device of the
+    times."""
     scenario = timeline.scenario
     settings = timeline.settings
     if first:
@@ -175,8 +176,8 @@ SHOWN = 40  # requests in a table
 
 
 def print_summary(timelines: Timelines) -> None:
-    """The story, a table of the requests and the main figures for each cache, where two caches part, and which
-    commands show more."""
+    """Print the story, a table of the requests and the main figures for each cache, where two caches diverge, and the
+    commands that show more."""
     out = stdout()
     scenario = next(iter(timelines.values())).scenario
     for number, (kind, timeline) in enumerate(timelines.items()):
@@ -230,7 +231,7 @@ def _print_requests(timeline: Timeline, summary: RunIndex) -> None:
 
 
 def _reasons(timeline: Timeline, ids: list[str]) -> dict[str, str]:
-    """Why the lookup with which a request was first admitted found no more, for each request that was admitted."""
+    """For each request that was admitted, why no more matched at its first admission."""
     reasons = {}
     for id in ids:
         admissions = timeline.index.requests[id].admissions
