@@ -78,6 +78,19 @@ def test_backends_equal_the_definition(
     torch.testing.assert_close((k, v), before, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("backend", ["torch", "fast_cpu"])
+def test_smaller_types_differ_by_their_rounding(backend: str, dtype: torch.dtype) -> None:
+    """Sums are wider than the type: a context of 200 tokens is not less exact than one of 2."""
+    batch = Batch.build([(199, 1, range(1, 14)), (1, 1, [14]), (40, 30, range(15, 20))], 16)
+    q, k, v = tensors(batch, 21, dtype=dtype)
+    wide = make_backend("reference").attention(q.double(), k.double(), v.double(), batch)
+    found = make_backend(backend).attention(q, k, v, batch)
+    assert found.dtype == dtype
+    allowed = 4 * torch.finfo(dtype).eps * wide.abs().max().item()  # of scores, weights, values and the result
+    torch.testing.assert_close(found.double(), wide, rtol=0, atol=allowed)
+
+
 def test_one_backend_serves_batch_after_batch() -> None:
     """Its buffers are reused; what the last batch left in them must not show."""
     attention, oracle = make_backend("fast_cpu").attention, make_backend("reference").attention
