@@ -42,6 +42,7 @@ def test_model_panels_and_lines_are_told_apart_and_every_move_is_drawn():
         assert all(seconds > 0 for seconds in times[work] + times[f"{work}: lines"] + times[f"{work}: panels"])
 
 
+@pytest.mark.nightly
 def test_what_a_panel_asks_the_player_counts_as_the_view_model():
     """Slow rows of the tree, slow sentences and a slow panel are found in the figures where they belong."""
     slow, slow_row = 0.04, 0.01

@@ -18,6 +18,7 @@ from minicache_tui.changes import between, injected, injection_defaults, outcome
 from minicache_tui.comparison import Comparison
 from minicache_tui.player import Player
 from minicache_tui.sources import open_log, open_run
+from tests.thinned import thinned
 
 EDIT = ASKS[1]
 TITLES = {ask.title: ask for ask in ASKS}
@@ -49,7 +50,9 @@ def test_the_longest_id_that_is_there_is_meant(id) -> None:
     assert change.prompt == (Text("other: words"),)
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize(
+    "name", thinned(scenario_names(), "timestamp-top", "thrashing", "sglang-article", "multi-turn")
+)
 def test_what_is_offered_can_be_done_as_it_is_suggested(name) -> None:
     player = open_run(name)
     for place in (-1, len(player.timeline) // 2, len(player.timeline) - 1):

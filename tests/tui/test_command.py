@@ -16,6 +16,7 @@ from minicache.sim.recorded import write_recorded
 from minicache_tui.keymap import read_keymap
 from minicache_tui.keys import KEYS, keys_in_use, typed
 from minicache_tui.sources import open_both, open_log, open_run
+from tests.thinned import several
 
 NAME = "two-equal-prompts"
 
@@ -236,11 +237,13 @@ def test_an_ascii_picture_of_two_caches_is_ascii_within_its_frame(tmp_path) -> N
 
 @pytest.mark.parametrize(
     ("name", "kind", "settings"),
-    [
-        (NAME, None, []),
-        ("timestamp-top", "radix", []),
-        ("preempt-and-resume", None, ["cache.num_blocks=12", "cache.block_size=8"]),
-    ],
+    several(
+        [
+            ("preempt-and-resume", None, ["cache.num_blocks=12", "cache.block_size=8"]),
+            ("timestamp-top", "radix", []),
+            (NAME, None, []),
+        ]
+    ),
 )
 def test_a_permalink_comes_back_to_its_place(name, kind, settings, tmp_path) -> None:
     player = open_run(name, kind, settings)

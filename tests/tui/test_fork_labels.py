@@ -8,6 +8,7 @@ from minicache_tui.asks import ASKS, forked
 from minicache_tui.changes import injected
 from minicache_tui.player import Player
 from minicache_tui.sources import open_log, open_run
+from tests.thinned import thinned
 
 
 def labels(player: Player) -> dict[str, list[str]]:
@@ -19,7 +20,9 @@ def labels(player: Player) -> dict[str, list[str]]:
     return {id: [block.text for block in ribbon.blocks] for id, ribbon in ribbons.items() if ribbon}
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize(
+    "name", thinned(scenario_names(), "timestamp-top", "thrashing", "sglang-article", "multi-turn")
+)
 @pytest.mark.parametrize("recorded", [False, True], ids=["scenario", "log"])
 def test_a_fork_labels_what_it_has_in_common_with_its_original_alike(name, recorded, tmp_path) -> None:
     player = open_run(name)

@@ -98,6 +98,7 @@ def test_no_key_shows_anything_that_acts(recorded, ascii, tmp_path, monkeypatch)
     drive(play, player, size=(100, 36), notes=True, ascii=ascii)
 
 
+@pytest.mark.nightly
 def test_every_choice_of_every_menu_is_harmless(tmp_path) -> None:
     player = hostile_run(tmp_path, recorded=False)
 

@@ -15,6 +15,7 @@ from minicache_tui.live import EngineFailed, LiveEngine
 from minicache_tui.player import Player, Selection
 from minicache_tui.screens.chooser import Chooser
 from minicache_tui.screens.stage import Stage
+from tests.thinned import thinned
 
 from .shell_app import PATIENCE, Shell, drive, until
 
@@ -98,7 +99,7 @@ def test_a_prompt_is_served_while_something_else_is_looked_at(engines) -> None:
     drive(play, None)
 
 
-@pytest.mark.parametrize("where", ["run", "help", "chooser"])
+@pytest.mark.parametrize("where", thinned(["run", "help", "chooser"]))
 def test_an_engine_that_is_loaded_does_not_come_in_between(where, monkeypatch) -> None:
     may_load = threading.Event()
     real = LiveEngine.__init__

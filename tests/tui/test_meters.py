@@ -6,7 +6,7 @@ import pytest
 
 from minicache_tui.panels.line import ascii_only
 from minicache_tui.panels.meters import RAMP, sparkline
-from tests.thinned import thinned
+from tests.thinned import several, thinned
 
 from .shell_app import Shell, drive
 
@@ -16,13 +16,16 @@ NAMES = r" (hit rate|hit|in use|use|waiting|wait|computed) "
 @pytest.mark.parametrize("ascii", thinned([False, True]))
 @pytest.mark.parametrize(
     ("width", "figures"),
-    [
-        (60, ["hit"]),
-        (70, ["hit", "use"]),
-        (80, ["hit", "use", "wait"]),
-        (104, ["hit rate", "in use", "waiting"]),
-        (160, ["hit rate", "in use", "waiting", "computed"]),
-    ],
+    several(
+        [
+            (60, ["hit"]),
+            (70, ["hit", "use"]),
+            (80, ["hit", "use", "wait"]),
+            (104, ["hit rate", "in use", "waiting"]),
+            (160, ["hit rate", "in use", "waiting", "computed"]),
+        ],
+        *(0, 3),
+    ),
 )
 def test_the_same_figures_stand_in_the_same_places_all_through_a_run(width, figures, ascii) -> None:
     """From no hit rate to two digits of it, from an empty pool to a full one, with nobody waiting and with many."""

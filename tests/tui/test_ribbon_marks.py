@@ -7,6 +7,7 @@ from minicache.sim.library import find_scenario
 from minicache.sim.timeline import Timeline
 from minicache_tui.panels.line import ascii_only
 from minicache_tui.player import Player
+from tests.thinned import thinned
 from tests.tui.panels_app import PanelsApp, drive
 
 STEPS = 60
@@ -19,8 +20,8 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize("ascii", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("ascii", thinned([False, True]), ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", thinned([80, 160]))
 @pytest.mark.parametrize(("name", "kind"), RUNS)
 def test_an_answer_that_is_seen_is_marked_where_it_begins_or_goes_on(name, kind, width, ascii) -> None:
     player = Player(Timeline.record(find_scenario(name), kind))

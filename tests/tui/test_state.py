@@ -12,6 +12,7 @@ from tests.thinned import thinned
 
 from .player_runs import TIMELINES, make, player_at, runs, shown, walks
 
+MIXED = ("preempt-and-resume, hash", "sglang-article, radix", "another block size")
 BEHIND, REMEMBERED, NEAR = 6, 15, 8
 every_run = pytest.mark.parametrize("recorded", TIMELINES.values(), ids=list(TIMELINES))
 
@@ -93,7 +94,7 @@ def test_rows_that_were_kept_are_those_of_a_fresh_player(run, every, walk, reads
             assert shown(player) == shown(player_at(timeline, player.place))
 
 
-@every_run
+@pytest.mark.parametrize("recorded", thinned(TIMELINES.values(), *(TIMELINES[n] for n in MIXED)), ids=list(TIMELINES))
 def test_every_row_that_comes_goes_or_moves_is_where_it_would_be_laid_out(recorded):
     """Event by event, there and back: the kept rows and the kept order of leaves against new ones."""
     player = Player(recorded)

@@ -41,7 +41,7 @@ def said(explain: Explain) -> str:
     return " ".join(" ".join(rows).split())
 
 
-@BOTH
+@pytest.mark.parametrize("name", thinned(MADE, "fork"))
 def test_what_is_the_same_on_both_sides_is_said_once_and_what_differs_twice(name) -> None:
     async def play(shell: Shell) -> None:
         comparison = shell.stage.playable
@@ -207,7 +207,7 @@ def test_what_comes_of_it_all_is_said_in_a_line_of_its_own(name, size) -> None:
     drive(play, MORE[name](), size=size)
 
 
-@BOTH
+@pytest.mark.parametrize("name", thinned(MADE, "fork"))
 def test_where_they_part_is_told_as_what_comes_what_is_and_what_was(name) -> None:
     async def play(shell: Shell) -> None:
         comparison, panel = shell.stage.playable, shell.stage.query_one(PartingLine)

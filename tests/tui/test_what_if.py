@@ -10,6 +10,7 @@ from minicache_tui.keys import KEYS
 from minicache_tui.panels.pool import Pool
 from minicache_tui.screens.ask import Ask
 from minicache_tui.sources import open_both
+from tests.thinned import thinned
 
 from .shell_app import Shell, drive, until
 
@@ -149,7 +150,7 @@ def test_a_live_engine_serves_what_is_typed_and_can_be_scrubbed() -> None:
     assert not live._thread.is_alive(), "leaving ends its thread"
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 48)])
+@pytest.mark.parametrize("size", thinned([(60, 20), (80, 24), (160, 48)], (60, 20), (160, 48)))
 def test_a_comparison_shows_both_hit_rates_the_total_and_how_to_change_sides(size) -> None:
     async def play(shell: Shell) -> None:
         await shell.press("end")
