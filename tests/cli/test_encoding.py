@@ -9,6 +9,7 @@ import pytest
 
 from minicache.cli import main as cli
 from minicache.common.printable import IN_ASCII, READABLE
+from tests.thinned import thinned
 
 MODEL = pytest.mark.skipif(find_spec("torch") is None, reason="the engine needs torch: minicache-llm[engine]")
 BODY = {"messages": [{"role": "user", "content": "Où est mon colis → ?"}]}
@@ -50,7 +51,7 @@ def run(arguments, encoding, monkeypatch):
     return exit.value.code, *(stream.buffer.getvalue().decode(encoding) for stream in streams.values())
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("encoding", thinned(["ascii", "latin-1"]))
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda value: " ".join(value))
 def test_a_command_prints_its_report(arguments, encoding, tmp_path, monkeypatch):
     for name, body in (("a.json", BODY), ("b.json", OTHER)):

@@ -68,6 +68,7 @@ def test_smollm2_logits_equal_transformers(transformers) -> None:
     tokens = tokenizer.encode("You are a support bot. It is 14:03:22. Where is my parcel? " * 3)
     with torch.no_grad():
         expected = oracle(torch.tensor([tokens])).logits[0]
+    del oracle  # half a gigabyte
     model = load_model(folder)
     require_same_logits(run_chunks(model, tokens, [len(tokens)], block_size=16), expected, model)
 

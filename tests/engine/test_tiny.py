@@ -91,6 +91,7 @@ def test_bits_per_byte_of_unseen_text(model: Model) -> None:
     assert bits(model, ByteTokenizer().encode(UNSEEN)).mean() < 2.1  # 1.80 measured
 
 
+@pytest.mark.nightly
 def test_the_far_end_of_the_context_is_as_good_as_the_beginning(model: Model) -> None:
     """The same 256 bytes after 256 others and after 3,840 others: the second must not cost more."""
     before = "\n\n".join(training_prose()).encode()[:3840]
