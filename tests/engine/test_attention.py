@@ -81,7 +81,7 @@ def test_backends_equal_the_definition(
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("backend", ["torch", "fast_cpu"])
 def test_smaller_types_differ_by_their_rounding(backend: str, dtype: torch.dtype) -> None:
-    """Sums are wider than the type: a context of 200 tokens is not less exact than one of 2."""
+    """The definition gets the same rounded inputs, and computes in float64."""
     batch = Batch.build([(199, 1, range(1, 14)), (1, 1, [14]), (40, 30, range(15, 20))], 16)
     q, k, v = tensors(batch, 21, dtype=dtype)
     wide = make_backend("reference").attention(q.double(), k.double(), v.double(), batch)
