@@ -9,7 +9,7 @@ import torch
 from minicache.engine.model_config import ModelConfig
 from minicache.engine.models.gguf import PER_LAYER, TOP
 from minicache.engine.tiny.folder import byte_letters
-from minicache.engine.tiny.random_model import random_weights
+from tests.engine.random_weights import random_weights
 
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MERGES = ["Ġ t", "h e", "Ġt he", "1 2"]

@@ -15,7 +15,7 @@ from minicache.engine.errors import BrokenModel, EngineBusy, UnknownModel
 from minicache.engine.exact import TiledRows
 from minicache.engine.fast_cpu.products import SlicedRows
 from minicache.engine.model_config import ModelConfig
-from minicache.engine.tiny.random_model import random_weights
+from tests.engine.random_weights import random_weights
 from tests.engine.small_models import hf_config, write_model
 
 PROMPT = list(range(40))

@@ -13,7 +13,7 @@ from minicache.engine.kv_cache import KVCache
 from minicache.engine.model import Model
 from minicache.engine.model_config import ModelConfig
 from minicache.engine.models.loader import MemoryWeights, build_model
-from minicache.engine.tiny.random_model import random_weights
+from tests.engine.random_weights import random_weights
 from tests.properties.serving import CONFIG, FAMILIES, VOCABULARY, Prompt, Run, serve
 
 # Odd sizes, so that nothing is a multiple of a vector register by luck.

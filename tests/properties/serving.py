@@ -25,8 +25,8 @@ from minicache.engine.model import Model
 from minicache.engine.model_config import ModelConfig
 from minicache.engine.model_runner import ModelRunner, StepResult
 from minicache.engine.models.loader import MemoryWeights, build_model
-from minicache.engine.tiny.random_model import random_weights
 from minicache.text.byte_tokenizer import ByteTokenizer
+from tests.engine.random_weights import random_weights
 
 VOCABULARY = 12
 CONFIG = {

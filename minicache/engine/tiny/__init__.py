@@ -6,7 +6,6 @@
     train.py         `python -m minicache.engine.tiny.train` trains it and writes
     folder.py        its folder: config, weights, tokenizer, chat template
     model/           the folder itself, 2 MB
-    random_model.py  random weights of any shape, for tests
 
 One byte is one token, so that every example can be counted by hand. Importing this package imports no torch.
 """

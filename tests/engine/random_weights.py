@@ -1,4 +1,4 @@
-"""Random weights, for tests, which need models of every family and shape but no sensible answers."""
+"""Random weights: tests need models of every family and shape, but no sensible answers."""
 
 import torch
 from torch import Tensor
