@@ -1,7 +1,7 @@
-"""Everything that one run depends on, as data: it can be written to a file, read back and run again.
+"""Cases: everything that one run depends on, as data that can be written to a file, read and run again.
 
-`AnswersCase` serves a workload with a cache and without, as in `test_cached_equals_uncached.py`; `CoreCase` lives
-through a history of calls under all laws of the core, as in `core/`. `tests/prove.py` looks for cases that break.
+`AnswersCase` serves a workload with and without a cache, as in `test_cached_equals_uncached.py`. `CoreCase` runs a
+history of calls under all laws of the core, as in `core/`. `tests/prove.py` searches for cases that break a law.
 """
 
 import itertools
@@ -38,7 +38,7 @@ TOLERANCE = 1e-9
 
 
 class Broken(Exception):
-    """The case broke the law. `report` says how, and at which event it first showed."""
+    """The case broke a law. `report` says how, and at which event it first showed."""
 
     def __init__(self, report: Object) -> None:
         super().__init__(report["what"])
@@ -47,14 +47,14 @@ class Broken(Exception):
 
 class Case(Protocol):
     def hold(self) -> Counter[str]:
-        """Run; returns how often what happened. Raises `Broken`."""
+        """Run the case. Returns how often each kind of event happened. Raises `Broken`."""
         ...
 
     def to_json(self) -> Object: ...
 
 
 class Trouble:
-    """At some moments the model fails, before it has computed anything or after; at some a request is aborted."""
+    """The moments at which the model fails, before or after it computes, and those at which a request is aborted."""
 
     def __init__(self, choices: Iterator[str]) -> None:
         self.choices = choices
@@ -73,7 +73,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class AnswersCase:
-    """A workload, the cache and scheduler it is served with, and what happens in the middle: see `Trouble`."""
+    """A workload, the cache and scheduler that serve it, and its troubles."""
 
     kind: str
     block_size: int
@@ -130,7 +130,7 @@ class AnswersCase:
 
 
 def _request(index: int, prompt: Prompt) -> Object:
-    """Of the parameters, those that are not the defaults."""
+    """The request as data, with only the parameters that differ from the defaults."""
     chosen = {f.name: getattr(prompt.params, f.name) for f in fields(SamplingParams) if f.default is not MISSING}
     changed = {name: value for name, value in chosen.items() if value != getattr(SamplingParams(), name)}
     place = {"arrives": prompt.arrives, "priority": prompt.priority}
@@ -138,7 +138,7 @@ def _request(index: int, prompt: Prompt) -> Object:
 
 
 def first_difference(run: Run, control: Run, prompt_lengths: Mapping[str, int]) -> Object | None:
-    """The first sampled token that is another than in the control, or was drawn from other logits."""
+    """The first sampled token that differs from the control, or was drawn from different logits."""
     drawn: Counter[str] = Counter()
     for index, event in enumerate(run.events):
         if not isinstance(event, TokensSampled):
@@ -180,7 +180,7 @@ def _around(events: list[Event], index: int) -> Object:
 
 
 def _compact(events: Iterable[Event]) -> list[str]:
-    """One line an event: `17 step 3 BlocksAdopted request=r1 blocks=[4, 5]`."""
+    """One line per event: `17 step 3 BlocksAdopted request=r1 blocks=[4, 5]`."""
     lines = []
     for event in events:
         record = event_to_json(event)
@@ -191,7 +191,8 @@ def _compact(events: Iterable[Event]) -> list[str]:
 
 
 def _broke_off(error: Exception, events: list[Event]) -> Object:
-    """No difference was reached: the cache, or a law about it, failed before. The last event is the nearest to it."""
+    """The report of a run that the cache or a law stopped before any token differed; the last event is nearest to the
+    fault."""
     [*_, last] = traceback.extract_tb(error.__traceback__)
     where = f"{last.name}, {last.filename.rpartition('/')[2]}:{last.lineno}: {last.line}"
     what = f"broke off: {type(error).__name__} {error}".rstrip() + f" (in {where})"
@@ -199,12 +200,15 @@ def _broke_off(error: Exception, events: list[Event]) -> Object:
 
 
 def _told(error: AssertionError) -> Object:
-    return {"what": f"equal tokens from equal logits, but something told about them differs: {error}", "event": None}
+    return {
+        "what": f"equal tokens from equal logits, but something reported about them differs: {error}",
+        "event": None,
+    }
 
 
 @st.composite
 def answers(draw: st.DrawFn, kind: str, troubled: bool | None = None) -> AnswersCase:
-    """Any workload, with troubles or without; None: every other one has some."""
+    """Any workload, with or without troubles. `None`: every second one has some."""
     block_size, prompts = draw(workloads())
     spare = draw(st.sampled_from([0, 0, 1, 3]))
     what = st.sampled_from(["", "", "", "", "fail", "abort"])
@@ -222,22 +226,23 @@ def answers(draw: st.DrawFn, kind: str, troubled: bool | None = None) -> Answers
 
 
 def eventful_case(kind: str, family: str = "llama", troubles: tuple[str, ...] = ()) -> AnswersCase:
-    """One that is hit, evicts and preempts. A trouble is for each of: before a step, after it, between two steps."""
+    """A case with hits, evictions and preemptions. With troubles it has one before, one after and one between two
+    steps."""
     block_size, prompts = eventful()
     pool = small_pool(block_size, prompts, spare=2)
     return AnswersCase(kind, block_size, pool, family, eager_profile_for(kind), tuple(prompts), troubles)
 
 
 def eventful_cases(kind: str) -> list[AnswersCase]:
-    """With a model of each family; and with answers that half of all tokens end."""
+    """Eventful cases with a model of each family, and one in which half of all tokens end an answer."""
     cases = [eventful_case(kind, family) for family in FAMILIES]
     short = [replace(p, params=replace(p.params, stop_tokens=range(VOCABULARY // 2))) for p in cases[0].prompts]
     return [*cases, replace(cases[0], prompts=tuple(short))]
 
 
 def troubled_cases(kind: str) -> list[AnswersCase]:
-    """The model fails in the first step, where prompts are found before they are computed, if at all; and later; and
-    requests are aborted in the middle of a step and between two."""
+    """Cases in which the model fails in the first step, where prompts are found before they are computed, if ever, and
+    later; and in which requests are aborted in the middle of a step and between two steps."""
     step = ("", "", "")
     return [
         eventful_case(kind, troubles=troubles)
@@ -281,7 +286,7 @@ class CoreCase:
 
 
 class Names(Guard):
-    """Remembers which law broke."""
+    """A guard that remembers which law broke."""
 
     def __init__(self) -> None:
         self.law: type[Watcher] | None = None
@@ -299,5 +304,5 @@ def core(world: str, kind: str) -> st.SearchStrategy[CoreCase]:
 
 
 def case_from_json(value: Mapping[str, Any]) -> Case:
-    """The case that `to_json` wrote."""
+    """The case from the data that `to_json` made."""
     return (CoreCase if "operations" in value else AnswersCase).from_json(value)

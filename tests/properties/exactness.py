@@ -1,4 +1,4 @@
-"""What exact mode is held against: small models, a workload, many ways to serve it, and runs compared bit for bit."""
+"""The parts of the tests of exact mode: small models, a workload, many ways to serve it, and a comparison of bits."""
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
@@ -33,14 +33,15 @@ def model(family: str, dtype: torch.dtype, **changes: int) -> Model:
 
 
 def exact_model(model: Model, stacked: bool | None = None) -> Model:
-    """`model` in exact mode; None: tiles are stacked where this machine allows it."""
+    """`model` in exact mode. `stacked=None`: tiles are stacked if this machine allows it."""
     found = copy(model)
     found.rows = TiledRows(16, can_stack(model) if stacked is None else stacked)
     return found
 
 
 def prompts(cuts: Sequence[int] = (40, 32, 17, 40, 16, 33), max_tokens: int = 6) -> list[Prompt]:
-    """Shared stems, cut at and beside multiples of the tile and of the block sizes, one prompt twice."""
+    """Prompts with shared stems, cut at and next to multiples of the tile and of the block sizes; one prompt comes
+    twice."""
     stem = [(3 * i * i + i) % VOCABULARY for i in range(40)]
     asked = SamplingParams(max_tokens=max_tokens)
     return [
@@ -85,7 +86,7 @@ def keys_and_values(
     size: int,
     attention: Attention | None = None,
 ) -> list[torch.Tensor]:
-    """What is cached for each position after computing `tokens` in these chunks, in every layer."""
+    """The cached keys and values of each position, in every layer, after computing `tokens` in these chunks."""
     attention = attention or TileAttention()
     kv_cache = KVCache(exact.config, max(table) + 1, size, exact.dtype, kv_order=attention.kv_order)
     for layer in (*kv_cache.k, *kv_cache.v):

@@ -1,8 +1,8 @@
 """Serving a workload with a real, tiny model, so that runs with different caches can be compared.
 
-The models are random, float64, with asymmetric heads (4 query heads over 2 key-value heads): their logits depend on
-every token and position before them. The KV cache is filled with NaN at first, so that whatever was never computed
-shows. A token is a byte, so that stop strings can be made of tokens.
+The models are random, in float64, with grouped heads (4 query heads, 2 key-value heads), so their logits depend on
+every token and position before them. The KV cache is first filled with NaN, so that a read of uncomputed KV shows. A
+token is a byte, so that stop strings can be made of tokens.
 """
 
 from collections import Counter, defaultdict
@@ -58,7 +58,7 @@ EOS = VOCABULARY - 1
 
 @dataclass(frozen=True)
 class Prompt:
-    """One request of a workload: it arrives before step `arrives`. Its seed is in `params`."""
+    """One request of a workload, which arrives before step `arrives`. Its seed is in `params`."""
 
     tokens: tuple[int, ...]
     params: SamplingParams
@@ -68,8 +68,8 @@ class Prompt:
 
 @dataclass
 class Run:
-    """What came out. Tokens are by core request: `r0` is prompt 0, `r0/1` its second answer; logits are by core request
-    and the position of the token drawn from them, once for each time they were computed."""
+    """The output of a run. Tokens are by core request: `r0` is prompt 0, `r0/1` its second answer. Logits are by core
+    request and the position of the token drawn from them, with one entry for each time they were computed."""
 
     outputs: dict[str, RequestOutput] = field(default_factory=dict)
     tokens: dict[str, list[int]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def shape(family: str) -> ModelConfig:
 
 
 class RecordingRunner(ModelRunner):
-    """Keeps the logits from which each token was drawn, and disturbs the run."""
+    """A runner that keeps the logits from which each token was drawn, and causes the troubles of the run."""
 
     def __init__(
         self,
@@ -144,9 +144,9 @@ def serve(
     model: Model | None = None,
     attention: Attention | None = None,
 ) -> Run:
-    """Serve all prompts to their ends, checking the cache in and after every step; every block is free in the end.
+    """Serve all prompts to their ends, and check the cache in and after every step. At the end every block is free.
 
-    What comes out is written to `run`, if given, as it comes: there is something to look at if serving breaks off.
+    The output is written to `run`, if given, as it comes, so that it is there if serving fails.
     `model` replaces the float64 model of the `family`, `attention` the default one of a CPU.
     """
     run = Run() if run is None else run
@@ -196,17 +196,18 @@ CONFIG_CONTEXT = CONFIG["max_position_embeddings"]
 
 
 def lost(streams: Sequence[object]) -> bool:
-    """Whether the scheduler has dropped a request of these behind the engine's back."""
+    """Whether the scheduler has dropped one of these requests without the engine."""
     return any(s.request.finish_reason == "abort" and not s.output.finished for s in streams)
 
 
 def shared_blocks(plan: StepPlan) -> int:
-    """Blocks that stand in more than one table of a step."""
+    """The blocks that more than one block table of a step names."""
     return sum(count > 1 for count in Counter(block for item in plan.scheduled for block in item.block_table).values())
 
 
 def assert_same(run: Run, control: Run) -> None:
-    """The same tokens from the same logits, and the same told about them; of an aborted answer as far as it came."""
+    """Assert the same tokens from the same logits, and the same report about them; for an aborted answer, up to its
+    end."""
     for request, output in control.tokens.items():
         got = run.tokens[request]
         assert got == (output[: len(got)] if request in run.aborted else output), request
@@ -242,7 +243,7 @@ def assert_same_logprobs(ours: Told, theirs: Told, whole: bool = True) -> None:
 
 
 def require(seen: Counter[str], *what: str) -> None:
-    """A law about what never happened says nothing: everything in `what` must have been seen."""
+    """Assert that every event in `what` was seen, because a law about events that never happened means nothing."""
     print(dict(sorted(seen.items())))
     missing = [kind for kind in what if not seen[kind]]
     assert not missing, f"no {', '.join(missing)}: {dict(seen)}"

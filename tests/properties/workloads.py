@@ -1,4 +1,4 @@
-"""Workloads, and the schedulers and pools to serve them with: what the laws of this folder are held against."""
+"""Workloads, and the schedulers and pools that serve them, for the laws of this folder."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ tokens = st.integers(0, VOCABULARY - 1)
 
 @st.composite
 def sampling(draw: st.DrawFn, max_tokens: int, prompt_length: int, answers: Sequence[int] = (1, 1, 2, 3)):
-    """Anything a request may ask for: half of them greedily, most without prompt log-probabilities."""
+    """Any sampling parameters: half of them greedy, most without prompt log-probabilities."""
     temperature = draw(st.sampled_from([0.0, 0.0, 0.7, 1.5]))
     told = draw(st.sampled_from([None, None, None, 0, 2]))
     return SamplingParams(
@@ -44,7 +44,8 @@ Asked = Callable[[int, int], st.SearchStrategy[SamplingParams]]  # of max_tokens
 
 @st.composite
 def workloads(draw: st.DrawFn, asked: Asked = sampling) -> tuple[int, list[Prompt]]:
-    """Prompts that begin with parts of two stems, some cut at a multiple of the block size, some repeated whole."""
+    """Prompts that begin with parts of two stems, some cut at a multiple of the block size, some complete
+    repetitions."""
     block_size = draw(st.sampled_from(BLOCK_SIZES))
     stems = [draw(st.lists(tokens, min_size=3 * block_size, max_size=3 * block_size + 4)) for _ in range(2)]
     prompts: list[Prompt] = []
@@ -61,7 +62,7 @@ def workloads(draw: st.DrawFn, asked: Asked = sampling) -> tuple[int, list[Promp
 
 @st.composite
 def settings_for(draw: st.DrawFn, kind: str) -> SchedulerConfig:
-    """Any scheduler that the cache allows; one time in three an engine's own profile."""
+    """Any settings that the cache allows; one time in three the profile of an engine."""
     chunks = draw(st.sampled_from([3, 8, 64]))
     if draw(st.sampled_from([True, False, False])):
         profiles = [SchedulerConfig.sglang] if kind == "radix" else [SchedulerConfig.vllm, SchedulerConfig.sglang]
@@ -78,17 +79,17 @@ def settings_for(draw: st.DrawFn, kind: str) -> SchedulerConfig:
 
 
 def profile_for(kind: str) -> SchedulerConfig:
-    """The profile of the engine that has such a cache."""
+    """The profile of the engine that has this kind of cache."""
     return SchedulerConfig.sglang() if kind == "radix" else SchedulerConfig.vllm()
 
 
 def eager_profile_for(kind: str) -> SchedulerConfig:
-    """The same, but whoever fits for a moment is admitted: then others must be preempted."""
+    """The same, but a request is admitted if its first chunk fits, so that others must be preempted later."""
     return replace(profile_for(kind), admission="first_chunk")
 
 
 def eventful() -> tuple[int, list[Prompt]]:
-    """A workload of which it is known that a small pool is hit, evicted from and preempted under (eager profile)."""
+    """A workload that is known to cause hits, evictions and preemptions in a small pool (with the eager profile)."""
     stem = [(3 * i * i + i) % VOCABULARY for i in range(12)]
     params = [
         SamplingParams(max_tokens=6 + i % 3, temperature=float(i % 2), seed=i, n=1 + i % 2, logprobs=2, ignore_eos=True)
@@ -98,7 +99,7 @@ def eventful() -> tuple[int, list[Prompt]]:
 
 
 def small_pool(block_size: int, prompts: list[Prompt], spare: int) -> int:
-    """Blocks for the largest request alone, and `spare` more: the least that can serve all, nearly."""
+    """A pool with blocks for the largest request alone, and `spare` more: nearly the smallest that can serve all."""
     largest = max(len(prompt.tokens) + prompt.params.max_tokens for prompt in prompts)
     return -(-largest // block_size) + 1 + spare
 
@@ -108,7 +109,7 @@ def make_cache(kind: str, num_blocks: int, block_size: int) -> Callable[[EventSt
 
 
 def uncached(block_size: int, prompts: list[Prompt], family: str = "llama") -> Run:
-    """The same requests in a pool with room for all, and no cache."""
+    """The same requests without a cache, in a pool that is large enough for all."""
     return serve(
         prompts, lambda events: NoCache(2_000, block_size, events=events), SchedulerConfig.vllm(), family=family
     )

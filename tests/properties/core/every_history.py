@@ -1,4 +1,4 @@
-"""How a law is held against histories: fixed ones that are known to be eventful, then those that hypothesis finds."""
+"""The check of a law on histories: on fixed ones that are known to be eventful, then on those that hypothesis finds."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ in_every_history = pytest.mark.parametrize(
 
 
 def hold(*laws: type[Watcher], world: str, kind: str) -> None:
-    """Run all histories under these laws, and see that they contained what the laws are about."""
+    """Run all histories under these laws, and check that they contained the events that the laws are about."""
     seen: Counter[str] = Counter()
 
     @given(history=histories(world, kind))

@@ -1,6 +1,6 @@
-"""Allocation takes what its demand says, or nothing: if it fails, not a tick has changed (invariant 6).
+"""An allocation takes exactly the blocks that it demands, or none: if it fails, nothing has changed (invariant 6).
 
-Release gives everything back, and giving back twice is giving back once.
+A release gives every block back, and a second release changes nothing.
 """
 
 from tests.core.laws import FailedAllocationChangesNothing, ReleasingTwiceIsReleasingOnce

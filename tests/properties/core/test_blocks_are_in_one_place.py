@@ -1,8 +1,8 @@
 """Every usable block is in exactly one place.
 
-It is free, or cached and held by nobody, or held; a held block counts as many references as there are block tables that
-name it; a node counts as many locks as there are at or below it; no block table names a free block. When every request
-has finished nothing is held or locked, and the cache can be reset. (Invariants 1, 2, 3 and 7.)
+It is free, cached without a request that holds it, or held. The reference count of a held block is the number of block
+tables that name it, the lock count of a node the number of locks at or below it. No block table names a free block.
+When every request has finished, no block is held or locked, and the cache can be reset. (Invariants 1, 2, 3 and 7.)
 """
 
 from tests.core.laws import CheckFindsNothing, EveryBlockIsInOnePlace, EverythingComesBack

@@ -1,6 +1,6 @@
-"""The view that is folded from events alone equals the state, after every call (invariant 8).
+"""A view folded from events alone equals the state, after every call (invariant 8).
 
-And so does the view of a log that was written to a file and read back, after any number of its lines.
+So does a view folded from a log that was written to a file and read, after any number of its lines.
 """
 
 from tests.core.laws import LogTellsEverything, ViewEqualsSnapshot

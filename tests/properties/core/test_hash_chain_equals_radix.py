@@ -1,7 +1,7 @@
-"""A hash chain and a radix tree with blocks of one size find the same tokens (invariant 10).
+"""A hash chain and a radix tree with equal block sizes find the same tokens (invariant 10).
 
-That holds with ample memory, for prompts, one request after the other: then both find the longest shared prefix, in
-whole blocks, short of the last token.
+This holds with enough memory, for prompts, one request after the other: then both find the longest shared prefix in
+whole blocks, without the last token.
 """
 
 from hypothesis import given

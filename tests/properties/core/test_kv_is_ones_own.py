@@ -1,9 +1,9 @@
-"""Whoever reads reused KV reads the KV of its own prefix.
+"""A request that reads reused KV reads the KV of its own prefix.
 
-The memory under the cache remembers what was written where (`shadow_kv.py`). At every position that a request attends
-to there must be the KV of its own namespace and tokens, in every step, also where it shares what others compute in the
-same step. At rest, whatever can be found has been computed: after a preemption, an abort, a failed forward pass. And
-while the model runs, no block that it writes to can be given to others.
+The memory under the cache remembers the writes to each slot (`shadow_kv.py`). In every step, each position that a
+request attends to must hold the KV of its own namespace and tokens, even if another request computes it in the same
+step. When no step is in flight, every findable block has been computed, also after a preemption, an abort or a failed
+forward pass. While the model runs, no block that it writes to is given to another request.
 """
 
 from tests.core.laws import PlannedBlocksStayHeld, ReadsItsOwnPrefix, WhatCanBeFoundWasComputed

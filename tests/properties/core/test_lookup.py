@@ -1,7 +1,7 @@
-"""A lookup finds whole blocks, never the last token, and changes nothing that matters.
+"""A lookup finds whole blocks, never the last token, and does not change what can be found or is held.
 
-What it found stays found until something is evicted, unpublished or reset (invariant 4). Its match is good until the
-next call that changes the cache; a stale one raises.
+Tokens that it found are found again until a block is evicted or unpublished, or the cache is reset (invariant 4). A
+match is valid until the next call that changes the cache; an older match raises.
 """
 
 from tests.core.laws import LookupFindsWholeBlocksShortOfTheEnd, StaleMatchRaises

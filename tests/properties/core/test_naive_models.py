@@ -1,4 +1,4 @@
-"""Both caches do what a few lines without hashes and trees do (`naive.py`).
+"""Both caches agree with naive models that have no hashes and no trees (`naive.py`).
 
 The hash chain agrees with a list of free blocks and a set of prefixes, block for block and in the order of eviction.
 The radix cache finds what brute force finds, and evicts whole unlocked leaves in the order of its strategy.

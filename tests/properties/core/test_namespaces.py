@@ -1,7 +1,7 @@
-"""Requests share KV if their namespaces are equal, and only then, however the texts of these are split or nested.
+"""Requests share KV if and only if their namespaces are equal, however the texts of these are split or nested.
 
-Adapter name and path, digest, salt and extra are different things even if their texts are the same, or spell the same
-when they are joined.
+Adapter name and path, digest, salt and extra differ even if their texts are the same, or give the same text when
+joined.
 """
 
 import pytest

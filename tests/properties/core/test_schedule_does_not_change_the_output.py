@@ -1,7 +1,7 @@
-"""Chunk size, order of admission, preemption, failure and hits change what is computed, never what is answered.
+"""Chunk sizes, the order of admission, preemptions, failures and hits never change an answer.
 
-Every request that is neither aborted nor ended early gets the whole answer that it would have got alone, without a
-cache. (Invariant 9; the engine's tests say the same of a real model.)
+Every request that is not aborted or ended early gets the answer that it would get alone, without a cache. (Invariant 9;
+the engine's tests check the same with a real model.)
 """
 
 import pytest

@@ -1,10 +1,10 @@
-"""Several answers to one prompt are answers that stand alone, over one copy of the prompt.
+"""Several answers to one prompt equal answers that were asked for one by one, and share one copy of the prompt.
 
-Law: the i-th of n answers is the answer to the same prompt asked for alone with the i-th seed, and the first has the
-seed that was given. The prompt is computed once: with either cache, whatever the chunks and whenever KV becomes
-findable, the others find all of it that can be reused, and while two answers are being written their block tables have
-the same blocks for that part of the prompt (with a radix cache for its last block too, if it is whole, since duplicates
-are given up), and beyond it no block in common except over tokens that are alike. Without a cache they share nothing.
+Law: answer i of n equals the answer to the same prompt asked for alone with seed i; the first answer has the given
+seed. The prompt is computed once: with either cache, for all chunk sizes and both times of publishing, the other
+answers hit every reusable token of it. While two answers are generated, their block tables name the same blocks for
+this part of the prompt (with a radix cache also for a whole last block, because duplicates are freed), and after it no
+common block except for equal tokens. Without a cache they share no block.
 """
 
 import itertools
@@ -36,7 +36,7 @@ def prompts_with_answers(draw: st.DrawFn) -> tuple[int, Prompt]:
 
 
 class Tables:
-    """Watches what the block tables of answers that are being written have in common."""
+    """Watches the blocks that the block tables of unfinished answers have in common."""
 
     def __init__(self, prompt: Prompt, block_size: int, kind: str) -> None:
         self.block_size = block_size

@@ -1,12 +1,12 @@
 """A prefix cache never changes an answer.
 
-Law: whatever requests come, in whatever order, with either cache, at any block size, in a pool so small that blocks are
-evicted and requests preempted, in chunks of any size, under either time of publishing, with a model of any family:
-every request gets the same answers as without a cache, from the same logits (within 1e-9 in float64), and with the same
-log-probabilities. That holds for answers that are drawn, filtered, penalised, stopped by a string or a token, or come
-several to a prompt; and it holds when requests are aborted, between two steps or in the middle of one, when the victim
-of a preemption was scheduled in that very step, and when the model fails: nothing that was not computed is ever found,
-and no block leaks.
+Law: every request gets the same answers as without a cache, from the same logits (within 1e-9 in float64) and with the
+same log-probabilities. This holds for all requests in any order, with either cache, at any block size, in a pool so
+small that blocks are evicted and requests preempted, in chunks of any size, for both times of publishing, and with a
+model of any family. It holds for answers that are sampled, filtered, penalised, stopped by a string or a token, and for
+several answers to a prompt. It holds when requests are aborted, between two steps or in the middle of one, when the
+victim of a preemption was scheduled in the same step, and when the model fails: no uncomputed block is ever found, and
+no block leaks.
 """
 
 from collections import Counter

@@ -1,10 +1,10 @@
 """In exact mode a cache hit changes nothing, bit for bit.
 
-Law: whatever was cached, however a prompt was cut into chunks, alone or in a batch, preempted and resumed: every logit
-has the same bits as in a cold run without a cache, in float64, float32 and bfloat16, with a Llama-like and a Qwen3-like
-model. Keys and values written by decode have the same bits as those written by prefill.
+Law: every logit has the same bits as in a cold run without a cache, for every hit and every way to cut a prompt into
+chunks, alone or in a batch, also after a preemption, in float64, float32 and bfloat16, with a Llama-like and a
+Qwen3-like model. Keys and values written by decode have the same bits as those written by prefill.
 
-And the law is not empty: without exact mode, in float32, the bits do differ.
+The law is not empty: without exact mode, in float32, the bits differ.
 """
 
 from collections import Counter
@@ -98,7 +98,7 @@ class Shapes(TorchFunctionMode):
 
 @given(chunks=st.lists(st.integers(1, 20), min_size=2, max_size=5), size=st.sampled_from([1, 4, 16]))
 def test_shapes_depend_on_position_alone(chunks: list[int], size: int) -> None:
-    """This shows a shape that depends on the chunk even where, on this machine, it happens to be rounded alike."""
+    """This test finds a shape that depends on the chunk even if this machine happens to round both shapes equally."""
     exact = exact_model(model("llama", torch.float32), stacked=False)
     tokens = torch.arange(sum(chunks)) % VOCABULARY
     table = list(range(1, 2 + len(tokens) // size))
@@ -112,7 +112,7 @@ def test_shapes_depend_on_position_alone(chunks: list[int], size: int) -> None:
 
 
 def test_without_exact_mode_the_bits_differ() -> None:
-    """In float32 a hit, or another chunk size, changes the shapes of the products and with them the rounding."""
+    """In float32 a hit, or a different chunk size, changes the shapes of the products and with them the rounding."""
     fast = model("llama", torch.float32)
     warm = serve(prompts(), lambda events: HashChainCache(400, 16, events=events), SchedulerConfig.vllm(), model=fast)
     assert different_rows(warm, cold_run(fast, prompts()))
@@ -126,7 +126,7 @@ def test_how_many_tiles_are_one_product() -> None:
 
 
 def test_a_machine_on_which_tiles_cannot_be_stacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product whose rounding depends on how many rows it has is noticed before it does harm."""
+    """The start-up check detects a product whose rounding depends on its number of rows."""
 
     def uneven(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         return product(rows, weight, bias) * (1 + 1e-7 * (len(rows) == STACKS[2] * 16))

@@ -1,8 +1,8 @@
-"""Nothing computed with old weights is used again.
+"""KV computed with old weights is never used again.
 
-Law: however often the weights change, at whatever moments between two steps, each token is drawn from the logits that
-the weights of that moment give for all that stands before it (within 1e-9), computed in one go without a cache. And
-however often the cache is emptied, no answer changes.
+Law: each token is drawn from the logits that the weights of this moment give for all tokens before it (within 1e-9),
+computed at once and without a cache, however often the weights change between two steps. No answer changes, however
+often the cache is reset.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ SEEDS = (7, 8)
 
 
 class Updates:
-    """Changes the weights between some steps, and notes with which each token's logits were computed."""
+    """Changes the weights between some steps, and records the weights with which each token's logits were computed."""
 
     def __init__(self, choices: Iterator[bool]) -> None:
         self.choices = choices

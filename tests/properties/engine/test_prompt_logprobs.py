@@ -1,10 +1,10 @@
-"""Log-probabilities of a prompt are complete, whatever the cache holds.
+"""Log-probabilities of a prompt are complete, with any content of the cache.
 
-A reused position has no logits, so who wants them must compute it. Law: with either cache, over whatever was served
-before, in chunks of any size and through preemptions, each prompt position after the first one wanted is told, and what
-is told is what the model says of the prompt computed in one go (within 1e-9). What may be reused all the same is
-vLLM's rule with a hash chain: nothing; and SGLang's with a radix cache: the tokens before the first position wanted.
-Either way the request publishes, so that the next one finds its prompt.
+A reused position has no logits, so a request that needs them must compute the position. Law: with either cache, after
+any earlier requests, in chunks of any size and through preemptions, the answer has a log-probability for each prompt
+position after the first requested one, and it equals the one computed for the whole prompt at once (within 1e-9). Reuse
+follows vLLM's rule with a hash chain (no tokens) and SGLang's with a radix cache (the tokens before the first requested
+position). In both cases the request publishes, so that the next one hits its prompt.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from tests.properties.workloads import (
 
 @st.composite
 def asked_for_prompts(draw: st.DrawFn, max_tokens: int, prompt_length: int) -> SamplingParams:
-    """Most requests want their prompt's log-probabilities, from some position on."""
+    """Workloads in which most requests ask for log-probabilities of their prompt, from some position on."""
     if draw(st.sampled_from([True, False, False])):
         return SamplingParams(max_tokens=max_tokens)
     start = draw(st.integers(0, prompt_length - 1))
@@ -40,7 +40,7 @@ def asked_for_prompts(draw: st.DrawFn, max_tokens: int, prompt_length: int) -> S
 
 
 def said_at_once(prompt: Prompt) -> list[TokenLogprobs | None]:
-    """The oracle: the whole prompt in one batch."""
+    """The oracle: the log-probabilities of the whole prompt, computed at once."""
     start, k = prompt.params.prompt_logprobs_start, prompt.params.prompt_logprobs
     assert k is not None
     logits = run_chunks(tiny_model(), prompt.tokens, [len(prompt.tokens)])
@@ -82,7 +82,7 @@ def test_every_position_wanted_is_told(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["hash", "radix"])
 def test_what_is_reused_is_each_engines_rule(kind: str) -> None:
-    """The same prompt three times: plainly, with log-probabilities from a position on, plainly again."""
+    """The same prompt three times: without log-probabilities, with them from a position on, and without them again."""
     seen: Counter[str] = Counter()
 
     @given(data=st.data())

@@ -1,9 +1,9 @@
-"""An answer's text ends at its first stop string, however the text came.
+"""The text of an answer ends at its first stop string, in any pieces.
 
-Law: cut a text into tokens or pieces of any length, feed them one by one until a stop string is found, and the text
-given out is the text up to where that string begins. The string is the one that is complete first; of several complete
-at the same character, the longest. What has been given out at any moment is all but the longest end that may become a
-stop string. One that is complete before `min_tokens` tokens have come does not count.
+Law: cut a text into tokens or pieces of any length and feed them one by one until a stop string is found; then the
+returned text ends where this string begins. It is the string that is complete first; of several that are complete at
+the same character, the longest. The text returned so far is, at any moment, the whole text except the longest end that
+may become a stop string. A stop string that is complete before `min_tokens` tokens does not count.
 """
 
 from collections import Counter
@@ -21,7 +21,8 @@ stop_lists = st.lists(st.text(st.sampled_from("ab€"), min_size=1, max_size=4),
 
 
 def first_stop(text: str, stops: list[str], after: int = 0) -> tuple[int, str | None]:
-    """Where the text ends, and why: the law word by word. Only the characters from `after` on can complete a stop."""
+    """Where the text ends, and why: the law, word by word. Only characters from `after` on can complete a stop
+    string."""
     for end in range(after + 1, len(text) + 1):
         complete = [stop for stop in stops if text[:end].endswith(stop)]
         if complete:
