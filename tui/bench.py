@@ -43,7 +43,7 @@ MEANINGS = """\
 step, back, seek   the view-model: the move, and all that the panels ask the player about it
 panels             what the panels make of that, and ask of Textual, before they draw
 lines              drawing what changed by it, as Textual asks for it; of a screen, everything, after a change of theme
-first sentences    the run is read once, for what its sentences need to know
+first sentences    the first place that is shown, and its sentences
 """
 MOST_MEGABYTES, FIRST_FRAME = 300.0, 1.0  # and seconds
 
