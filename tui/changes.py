@@ -59,12 +59,7 @@ def still_to_come(timeline: Timeline, place: int) -> list[RequestSpec]:
 
 def arrivals(timeline: Timeline) -> dict[str, int]:
     """Request -> the place at which it arrived."""
-    found: dict[str, int] = {}
-    place = timeline.next(-1, "RequestArrived")
-    while place is not None:
-        found[timeline.events[place].request] = place  # type: ignore[attr-defined]
-        place = timeline.next(place, "RequestArrived")
-    return found
+    return {id: record.arrived for id, record in timeline.index.requests.items()}
 
 
 def between(player: Player) -> str:

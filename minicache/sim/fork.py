@@ -20,7 +20,7 @@ from minicache.sim.simulator import Simulator
 
 
 class Change(Protocol):
-    """Something that is different from a step boundary on."""
+    """A change that takes effect at a step boundary."""
 
     def apply(self, sim: Simulator) -> None:
         """Make the change, between two steps of `sim`. Raises `BadChange`."""
@@ -40,7 +40,7 @@ class InjectRequest:
     def apply(self, sim: Simulator) -> None:
         spec = self.spec
         if spec.id in sim.scenario.max_tokens:
-            raise BadChange(f"there is a request {spec.id!r} already: give the new one another id")
+            raise BadChange(f"this run has a request {spec.id!r} already: give the new request another id")
         if spec.after is None and spec.step is None:
             spec = replace(spec, at=max(spec.at, sim.now))
         changed = sim.scenario.with_request(spec)
@@ -63,7 +63,7 @@ class EditPrompt:
     def apply(self, sim: Simulator) -> None:
         specs = {spec.id: spec for spec in sim.scenario.requests}
         if self.request not in specs:
-            raise BadChange(f"there is no request {self.request!r}{suggestion(self.request, specs)}")
+            raise BadChange(f"this run has no request {self.request!r}{suggestion(self.request, specs)}")
         if self.request in sim.arrived:
             step, place = sim.arrived[self.request]
             raise BadChange(
@@ -81,7 +81,8 @@ class EditPrompt:
 
 @dataclass(frozen=True)
 class SetPolicy:
-    """Other settings: any field of `SchedulerConfig`, and `strategy` of the radix cache."""
+    """Other settings: any field of `SchedulerConfig`, and `strategy` of the radix cache. Only the settings named here
+    change, so that `queue_policy="priority"` does not change `victim`, as the vLLM profile would."""
 
     settings: Mapping[str, Any]
 
@@ -102,8 +103,8 @@ class SetPolicy:
 
 @dataclass(frozen=True)
 class ShrinkPool:
-    """`count` blocks are taken out of the pool: the free ones in their order, and what they cached is evicted. If there
-    are not enough, everybody who runs is preempted."""
+    """Takes `count` blocks out of the pool: free blocks in their order, evicting what they cached. If too few are free,
+    all running requests are preempted."""
 
     count: int
 
@@ -112,7 +113,7 @@ class ShrinkPool:
         left = there - self.count
         if self.count < 1 or left < 1:
             raise BadChange(
-                f"count: of {there:,} blocks at least one is taken away and at least one stays, not {self.count:,}"
+                f"count must be from 1 to {there - 1:,}, as one of the {there:,} blocks must stay, not {self.count:,}"
             )
         _require_fit(sim, left, sim.cache.block_size)
         if not sim.take_away(self.count):
@@ -125,8 +126,8 @@ class ShrinkPool:
 
 @dataclass(frozen=True)
 class SetBlockSize:
-    """The same memory in blocks of another size. KV lies in blocks, so nothing of it can be kept: whoever runs is
-    preempted, and the cache starts empty."""
+    """The same memory in blocks of another size. KV is stored by block, so none of it can be kept: the running requests
+    are preempted, and the cache starts empty."""
 
     block_size: int
 
@@ -135,7 +136,7 @@ class SetBlockSize:
             raise BadChange(f"block_size must be at least 1, not {self.block_size:,}")
         tokens = (sim.cache.capacity - sim.num_taken) * sim.cache.block_size
         if self.block_size > tokens:
-            raise BadChange(f"block_size must be at most {tokens:,}, all that the pool holds, not {self.block_size:,}")
+            raise BadChange(f"block_size must be at most {tokens:,}, the tokens of the pool, not {self.block_size:,}")
         _put_in(sim, tokens // self.block_size, self.block_size)
 
     def describe(self) -> str:
@@ -144,7 +145,7 @@ class SetBlockSize:
 
 @dataclass(frozen=True)
 class SetNumBlocks:
-    """A pool of so many blocks of the same size, the null block not counted. It starts empty, as that of
+    """A pool of `num_blocks` blocks of the same size, the null block not counted. It starts empty, as with
     `SetBlockSize`."""
 
     num_blocks: int
@@ -152,7 +153,7 @@ class SetNumBlocks:
     def apply(self, sim: Simulator) -> None:
         most = MAX_TOKENS // sim.cache.block_size
         if not 1 <= self.num_blocks <= most:
-            raise BadChange(f"a pool has from 1 to {most:,} blocks of this size, not {self.num_blocks:,}")
+            raise BadChange(f"num_blocks must be from 1 to {most:,} with blocks of this size, not {self.num_blocks:,}")
         _put_in(sim, self.num_blocks, sim.cache.block_size)
 
     def describe(self) -> str:
@@ -166,10 +167,10 @@ def _put_in(sim: Simulator, num_blocks: int, block_size: int) -> None:
 
 
 def _require_fit(sim: Simulator, num_blocks: int, block_size: int) -> None:
-    """Every request that is not done must fit into `num_blocks` blocks."""
+    """Raises `BadChange` unless every unfinished request fits into `num_blocks` blocks."""
     for spec in sim.scenario.requests:
         needed = sim.scenario.blocks_of(spec, block_size)
         if needed > num_blocks and spec.id not in sim.outputs:
             raise BadChange(
-                f"{spec.id} needs {plural(needed, 'block')} of {block_size:,}, and there would be {num_blocks:,}"
+                f"{spec.id} needs {plural(needed, 'block')} of {block_size:,}, and the pool would have {num_blocks:,}"
             )

@@ -53,8 +53,8 @@ def _unknown(name: str, known: Iterable[str], kind: Kind) -> str:
     if name == "publish_at" and kind == "radix":
         return "publish_at: the radix tree has no choice, it publishes what is computed (compute)"
     if name in POOL:
-        return f"{name} is no setting of a policy: fork the run with another number of blocks, or another block size"
-    return f"there is no setting {_shown(name)}{suggestion(name, known) or ': there are ' + ', '.join(known)}"
+        return f"{name} is a setting of the pool: fork the run with another number of blocks, or another block size"
+    return f"this cache has no setting {_shown(name)}{suggestion(name, known) or ': it has ' + ', '.join(known)}"
 
 
 def _shown(value: object, most: int = 40) -> str:

@@ -1,9 +1,9 @@
-"""The simulator: an engine's loop, with a cost model where the model was.
+"""The simulator: an engine's loop, with a cost model in place of the model.
 
-    deliver what is due --> schedule() --> the clock moves on by what the plan costs --> update()
+    add the requests that are due --> schedule() --> advance the clock by the plan's cost --> update()
 
-Scheduler and cache are the core's own, so whatever happens here happens in an engine too. Deterministic: the same
-scenario and settings give the same events.
+Scheduler and cache are the core's own, so the same happens in an engine. Deterministic: the same scenario and settings
+give the same events.
 """
 
 import heapq
@@ -22,8 +22,8 @@ from minicache.sim.errors import Stuck
 from minicache.sim.scenario import CacheSettings, Kind, RequestSpec, Scenario
 from minicache.sim.tokens import Sampler
 
-TAKEN_AWAY = "(taken away)"  # as a request's id
-IDLE_STEPS = 20  # that many steps without a token, and nothing that could still arrive: nothing ever will happen
+TAKEN_AWAY = "(taken away)"  # id of the request that holds the blocks a fork took away
+IDLE_STEPS = 20  # steps without a token, with no request still to arrive, after which the run counts as stuck
 
 
 def build_cache(settings: CacheSettings, events: EventStream) -> HashChainCache | RadixCache:
@@ -34,9 +34,9 @@ def build_cache(settings: CacheSettings, events: EventStream) -> HashChainCache 
 
 
 class Simulator:
-    """Runs `scenario` over `cache` and `scheduler`, which share one event stream; its clock becomes this one's.
+    """Runs `scenario` over `cache` and `scheduler`, which share one event stream; the simulator sets its clock.
 
-    `now` is in modelled seconds. `sampler` gives the next token of a request.
+    `now` is in modelled seconds. `sampler` returns the next token of a request.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Simulator:
         self.events = scheduler.events
         self.events.clock = lambda: self.now
         self.outputs: dict[str, list[int]] = {}  # the answers of finished requests
-        self.arrived: dict[str, tuple[int, int]] = {}  # request -> the step before it, and the number of its event
+        self.arrived: dict[str, tuple[int, int]] = {}  # request -> last step before it, and its event's number
         self._numbers = count()
         self._timed: list[tuple[float, int, RequestSpec]] = []
         self._stepped: list[tuple[int, int, RequestSpec]] = []
@@ -70,7 +70,7 @@ class Simulator:
     def of(
         cls, scenario: Scenario, kind: Kind | None = None, *sinks: Sink, sampler: Callable[[Request], int] | None = None
     ) -> "Simulator":
-        """With the cache and scheduler that the scenario asks for; `sinks` get the events.
+        """A simulator with the cache and scheduler that the scenario asks for; `sinks` receive the events.
 
         Raises `BadScenario` if a request can never fit, and `InvalidArgument` for settings that exclude each other.
         """
@@ -88,11 +88,12 @@ class Simulator:
 
     @property
     def num_taken(self) -> int:
-        """Blocks that were taken away."""
+        """The number of blocks that were taken away."""
         return len(self._taken.block_table) if self._taken else 0
 
     def take_away(self, count: int) -> bool:
-        """Take blocks out of the pool for good: a request that never ends holds them. `False` if too few are free."""
+        """Take blocks out of the pool until it is replaced: a request that never ends holds them. Returns `False`, with
+        nothing changed, if too few are free."""
         holder = self._taken or Request(TAKEN_AWAY, [0])
         if not self.cache.allocate(holder, None, count * self.cache.block_size):
             return False
@@ -111,18 +112,18 @@ class Simulator:
             self.events.emit(PoolReplaced(settings.num_blocks, settings.block_size))
 
     def set_strategy(self, strategy: str) -> None:
-        """Evict in another order from now on, also from a pool that replaces this one. Only a radix cache has a choice;
-        raises `InvalidArgument` for a name that there is not."""
+        """Evict in another order from now on, also from a pool that replaces this one. Raises `InvalidArgument` for an
+        unknown strategy, and over a hash chain, which has no choice."""
         if not isinstance(self.cache, RadixCache):
             raise InvalidArgument("strategy: only the radix cache has a choice of eviction strategies")
         self.cache.set_strategy(strategy)
         settings = replace(self.scenario.caches[self.kind], strategy=strategy)
         self.scenario = replace(self.scenario, caches=self.scenario.caches | {self.kind: settings})
 
-    # Who comes when
+    # Arrivals
 
     def expect(self, spec: RequestSpec) -> None:
-        """Let a request arrive when it is due."""
+        """Add the request when it is due."""
         number = next(self._numbers)
         if spec.after is not None and spec.after not in self.outputs:
             self._followers.setdefault(spec.after, []).append(spec)
@@ -133,7 +134,7 @@ class Simulator:
             heapq.heappush(self._timed, (start + spec.at, number, spec))
 
     def replace(self, spec: RequestSpec) -> None:
-        """Let `spec` come instead of the request of its id, when that would have come; it must not have arrived."""
+        """Let `spec` take the place of the request of the same id, which must not have arrived yet."""
         self.scenario = self.scenario.with_request(spec)
         self._timed = [(due, n, spec if old.id == spec.id else old) for due, n, old in self._timed]
         self._stepped = [(due, n, spec if old.id == spec.id else old) for due, n, old in self._stepped]
@@ -141,7 +142,7 @@ class Simulator:
             followers[:] = [spec if old.id == spec.id else old for old in followers]
 
     def _deliver(self) -> None:
-        """Add every request that is due. With nothing to do, the clock goes on to the next one."""
+        """Add every request that is due. If no request is unfinished, the clock advances to the next arrival."""
         if not self.scheduler.has_unfinished:
             if self._timed:
                 self.now = max(self.now, self._timed[0][0])
@@ -169,7 +170,7 @@ class Simulator:
         try:
             self.scheduler.add(request)
         except RequestTooLong:
-            self._followers.pop(spec.id, None)  # the event says why; who waits for its answer waits for ever
+            self._followers.pop(spec.id, None)  # the event says why; requests that wait for its answer never arrive
 
     # One step
 
@@ -178,7 +179,7 @@ class Simulator:
         return not (self.scheduler.has_unfinished or self._timed or self._stepped)
 
     def step(self) -> StepPlan | None:
-        """Run one step; `None` when the scenario is over. Raises `Stuck` when nothing can happen any more."""
+        """Run one step; `None` at the end of the scenario. Raises `Stuck` if the waiting requests can never run."""
         if self.done:
             return None
         self._deliver()
@@ -201,7 +202,7 @@ class Simulator:
             raise Stuck(f"step {self.scheduler.step}: {waiting} can never be admitted: raise cache.num_blocks")
 
     def run_until(self, steps: int) -> None:
-        """Run until so many steps are done, or to the end."""
+        """Run to the end of step `steps`, or to the end of the scenario."""
         while self.scheduler.step < steps and self.step() is not None:
             pass
 

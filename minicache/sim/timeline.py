@@ -4,7 +4,7 @@
     checkpoints  ^               ^               ^
     at(i)                        |--fold-->i
 
-Going back is folding again from the checkpoint before. The number of an event (`seq`) is its place in the timeline;
+To go back is to fold again from the checkpoint before. The number of an event (`seq`) is its place in the timeline;
 place -1 is before the first.
 """
 
@@ -33,8 +33,8 @@ from minicache.sim.simulator import Simulator
 from minicache.sim.tokens import SIMULATED, EngineTokenWords, TokenWords
 
 WORK = 2000  # folding from a checkpoint takes at most about this many events, or as much work with blocks
-MAX_BLOCKS = 1 << 22  # of a recorded pool: a view of it takes a few hundred bytes a block
-BLOCKS_PER_EVENT = 8  # so many blocks in an event are as much work as another event
+MAX_BLOCKS = 1 << 22  # of a recorded pool; a view of it takes a few hundred bytes a block
+BLOCKS_PER_EVENT = 8  # eight blocks in an event are as much work as one more event
 
 
 class Timeline:
@@ -48,8 +48,8 @@ class Timeline:
     def __init__(self, num_blocks: int, block_size: int, settings: Mapping[str, Any] | None = None) -> None:
         self.settings = {"num_blocks": num_blocks, "block_size": block_size, **(settings or {})}
         self.events: list[Event] = []
-        self.scenario: Scenario | None = None  # where it came from, if that is known: what `fork` runs again
-        self.sampler: Callable[[Request], int] | None = None  # and what its requests say, if that was recorded
+        self.scenario: Scenario | None = None  # what `fork` runs again; None for a log
+        self.sampler: Callable[[Request], int] | None = None  # gives the recorded tokens in a fork of a log
         self.token_words = SIMULATED if self.is_modelled else EngineTokenWords()
         self.kind: Kind = "hash"
         self.cut = False  # of a log: whether its last line was not whole
@@ -73,7 +73,7 @@ class Timeline:
 
     @classmethod
     def for_scenario(cls, scenario: Scenario, kind: Kind | None = None) -> "Timeline":
-        """An empty one, to be given to a simulator of that scenario."""
+        """An empty timeline, to be given to a simulator of that scenario as a sink."""
         kind = kind or scenario.kinds[0]
         cache = scenario.caches[kind]
         settings = {
@@ -228,7 +228,7 @@ class Timeline:
     # What if
 
     def source(self) -> tuple[Scenario, Callable[[Request], int] | None]:
-        """What runs again as this did: a scenario, and who says the next token if the scenario's seed does not. Raises
+        """What `fork` runs again: a scenario, and the sampler if the scenario's seed does not give the tokens. Raises
         `BadChange` for a recorded run that does not say enough."""
         if self.scenario is not None:
             return self.scenario, self.sampler
@@ -249,8 +249,8 @@ class Timeline:
         return self._run_again(kept, steps, [(steps, change)] if change is not None else [])
 
     def fork_from_start(self, change: Change) -> "Timeline":
-        """The whole run again with something different from its beginning on; the changes of earlier forks are made
-        again. Raises `BadChange`, also for one of those that has become impossible."""
+        """Run again with a change at the beginning; the changes of earlier forks are made again where they were made.
+        Raises `BadChange`, also for an earlier change that has become impossible."""
         return self._run_again([], 0, [(0, change), *self.changes])
 
     def _run_again(self, before: list[tuple[int, Change]], steps: int, changes: list[tuple[int, Change]]) -> "Timeline":

@@ -72,7 +72,7 @@ def test_what_has_arrived_cannot_be_edited():
     timeline = TIMELINES["timestamp-top", "hash"]
     with pytest.raises(BadChange, match="user2 has arrived already: fork before step 5, at event"):
         timeline.fork(len(timeline) - 1, EditPrompt("user2", (Text("late"),)))
-    with pytest.raises(BadChange, match="there is no request 'user9': did you mean"):
+    with pytest.raises(BadChange, match="this run has no request 'user9': did you mean"):
         timeline.fork(3, EditPrompt("user9", (Text("nobody"),)))
 
 
@@ -158,25 +158,29 @@ def test_a_fork_of_a_fork_keeps_the_earlier_change():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (InjectRequest(RequestSpec("user1", (Text("x"),))), BadChange, "there is a request 'user1' already"),
+        (InjectRequest(RequestSpec("user1", (Text("x"),))), BadChange, "this run has a request 'user1' already"),
         (InjectRequest(RequestSpec("big", (Segment("x", 9000),))), BadScenario, "request 'big' can never fit"),
         (InjectRequest(RequestSpec("x", (Text("x"),), after="nobody")), BadScenario, "needs a request 'nobody'"),
-        (SetPolicy({"queue_polcy": "lpm"}), BadChange, "no setting 'queue_polcy': did you mean 'queue_policy'"),
+        (
+            SetPolicy({"queue_polcy": "lpm"}),
+            BadChange,
+            "this cache has no setting 'queue_polcy': did you mean 'queue_policy'",
+        ),
         (SetPolicy({"queue_policy": "best"}), BadChange, "queue_policy must be one of"),
         (SetPolicy({"strategy": "lfu"}), BadChange, "only the radix tree has a choice"),
         (SetPolicy({"watermark": 7}), BadChange, "watermark"),
-        (ShrinkPool(0), BadChange, "count"),
-        (ShrinkPool(480), BadChange, "needs 43 blocks of 16, and there would be 32"),
-        (ShrinkPool(-1), BadChange, "count: of 512 blocks at least one is taken away and at least one stays, not -1"),
-        (ShrinkPool(512), BadChange, "count: of 512 blocks"),
+        (ShrinkPool(0), BadChange, "count must be"),
+        (ShrinkPool(480), BadChange, "needs 43 blocks of 16, and the pool would have 32"),
+        (ShrinkPool(-1), BadChange, "count must be from 1 to 511, as one of the 512 blocks must stay, not -1"),
+        (ShrinkPool(512), BadChange, "count must be from 1 to 511,"),
         (SetBlockSize(0), BadChange, "block_size must be at least 1"),
         (SetBlockSize(8193), BadChange, "block_size must be at most 8,192"),
         (SetBlockSize(-1), BadChange, "block_size must be at least 1, not -1"),
-        (SetNumBlocks(0), BadChange, "a pool has from 1 to 131,072 blocks of this size, not 0"),
+        (SetNumBlocks(0), BadChange, "num_blocks must be from 1 to 131,072 with blocks of this size, not 0"),
         (SetNumBlocks(-3), BadChange, "not -3"),
         (SetNumBlocks(131_073), BadChange, "not 131,073"),
-        (SetNumBlocks(42), BadChange, "needs 43 blocks of 16, and there would be 42"),
-        (SetPolicy({"num_blocks": 97}), BadChange, "num_blocks is no setting of a policy"),
+        (SetNumBlocks(42), BadChange, "needs 43 blocks of 16, and the pool would have 42"),
+        (SetPolicy({"num_blocks": 97}), BadChange, "num_blocks is a setting of the pool"),
         (SetPolicy({"max_num_seqs": [1]}), BadChange, "max_num_seqs must be an integer"),
     ],
 )

@@ -97,7 +97,7 @@ def test_simulator_and_engine_have_the_same_events(name, kind):
         model="tiny", cache=kind, block_size=cache.block_size, num_blocks=cache.num_blocks, dtype="float32"
     )
     engine = Engine(settings, events=theirs.append)
-    engine.scheduler.config = scenario.schedulers[kind]
+    engine.scheduler.reconfigure(scenario.schedulers[kind])
     for _, specs in groupby(sorted(scenario.requests, key=lambda spec: spec.at), key=lambda spec: spec.at):
         for spec in specs:
             tokens = [token for part in spec.prompt for token in part.text.encode()]

@@ -284,7 +284,7 @@ def test_a_wrong_setting_or_value_names_the_right_ones(kind) -> None:
                 player.fork(SetPolicy({name: "banana"}))
     with pytest.raises(BadChange, match="another number of blocks"):
         player.fork(SetPolicy({"num_blocks": 97}))
-    with pytest.raises(BadChange, match=f"there are {', '.join(known)}"):
+    with pytest.raises(BadChange, match=f"it has {', '.join(known)}"):
         player.fork(SetPolicy({"colour": 97}))
 
 
