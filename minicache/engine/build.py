@@ -24,14 +24,14 @@ DEFAULT_BUDGET = 1 << 30  # bytes of KV, unless two contexts need less
 
 @dataclass(slots=True)
 class Parts:
-    """What an `Engine` drives."""
+    """The parts that an `Engine` drives."""
 
     runner: ModelRunner
     cache: PrefixCache
     scheduler: Scheduler
     tokenizer: Tokenizer | None
-    eos_tokens: frozenset[int]
-    max_context: int
+    eos_tokens: frozenset[int]  # the model's end tokens
+    max_context: int  # tokens of prompt and output together
 
 
 def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = None) -> Parts:

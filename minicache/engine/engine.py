@@ -3,7 +3,7 @@
     submit ──> scheduler ──plan──> model runner ──tokens──> scheduler ──> outputs
                    │                     │
               prefix cache           KV cache
-          (which block is whose)   (what is in it)
+          (who holds a block)      (its content)
 
 One thread drives it: see `Engine`.
 """
@@ -224,7 +224,7 @@ class Engine:
         prompts = [prompts] if isinstance(prompts, str | bytes) else list(prompts)
         each = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
         if len(each) != len(prompts):
-            raise InvalidArgument(f"{len(prompts)} prompts need as many SamplingParams, not {len(each)}")
+            raise InvalidArgument(f"{len(prompts)} prompts need {len(prompts)} SamplingParams, not {len(each)}")
         answers: dict[str, RequestOutput] = {}
         try:
             for prompt, chosen in zip(prompts, each, strict=True):

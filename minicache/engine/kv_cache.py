@@ -1,6 +1,6 @@
 """The KV cache: memory for the keys and values of all cached tokens, block by block.
 
-Which block belongs to which request is the prefix cache's business (`minicache.core`), not known here.
+The prefix cache (`minicache.core`) knows which request holds which block; this file does not.
 
 Shapes: N blocks, B block size, Hkv key-value heads, D head size.
 """

@@ -76,7 +76,7 @@ class Layer:
 
 
 class Model:
-    """The weights and how to run them. Stateless: all that is kept of a sequence is in the `KVCache`."""
+    """The weights and how to run them. Stateless: the `KVCache` holds all state of a sequence."""
 
     def __init__(
         self,

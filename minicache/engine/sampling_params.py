@@ -1,4 +1,4 @@
-"""What a request asks for: how its tokens are chosen, which of their log-probabilities it gets, and when it ends."""
+"""The parameters of a request: how its tokens are chosen, which log-probabilities it gets, and when it ends."""
 
 import math
 from collections.abc import Iterable, Mapping

