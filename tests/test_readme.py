@@ -44,3 +44,18 @@ def test_a_program_of_the_readme_runs(program, tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_reading_order_names_files_that_are_there():
+    """A name without its folder is in the folder of the first file of its item."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Reading order")[1].split("\n## ")[0]
+    items = re.findall(r"^\d+\. (.*?)(?=^\d+\. |\Z)", text, flags=re.DOTALL | re.MULTILINE)
+    assert len(items) > 10
+    missing = []
+    for item in items:
+        first, *others = re.findall(r"`([a-z_/]+(?:\.py|/))`", item)
+        folder = (ROOT / first).parent
+        missing += [
+            name for name, path in [(first, ROOT / first), *((n, folder / n) for n in others)] if not path.exists()
+        ]
+    assert missing == []
