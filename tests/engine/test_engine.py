@@ -188,7 +188,7 @@ BAD_INPUT = {
     "too few params": (
         lambda e: e.generate(["a", "b"], [SHORT]),
         InvalidArgument,
-        "2 prompts need 2 SamplingParams, not 1",
+        "2 prompts need 2 Sampling",
     ),
     "bad stream": (lambda e: e.stream([]), InvalidArgument, "empty prompt"),
 }
