@@ -143,7 +143,7 @@ def _figures(timeline: Timeline) -> Iterator[str]:
         f"{totals['steps']:,} steps, {totals['output_tokens']:,} generated."
     )
     yield (
-        f"Blocks: at most {totals['peak_blocks']:,} of {timeline.settings['num_blocks'] - 1:,} in use, "
+        f"Blocks: at most {totals['peak_blocks']:,} of {summary.capacity:,} in use, "
         f"{totals['evicted_blocks']:,} evicted, {totals['duplicates_freed']:,} duplicates freed. Preemptions: "
         f"{totals['preemptions']:,}. At most {plural(totals['max_waiting'], 'request')} waited at once."
     )
@@ -189,7 +189,7 @@ def print_summary(timelines: Timelines) -> None:
         out.print("\n".join(head), style="bold" if scenario else None)
         summary = timeline.index
         _print_requests(timeline, summary)
-        out.print(f"{_in_short(timeline, summary)}\n")
+        out.print(f"{_in_short(summary)}\n")
     if len(timelines) == 2:
         out.print("\n".join(report(partings(dict(timelines)), limit=1)) + "\n")
         out.print(LOCK_STEP.strip())
@@ -247,7 +247,7 @@ def _why_no_more(finding: Explanation) -> str:
     return ENDS[finding.reason].format(token=finding.token or 0)
 
 
-def _in_short(timeline: Timeline, summary: RunIndex) -> str:
+def _in_short(summary: RunIndex) -> str:
     totals = summary.totals
     counts = [(totals["evicted_blocks"], "evicted"), (totals["duplicates_freed"], "freed as duplicates")]
     blocks = "".join(f", {count:,} {what}" for count, what in counts if count)
@@ -257,7 +257,7 @@ def _in_short(timeline: Timeline, summary: RunIndex) -> str:
         f"{summary.cached_tokens:,} of {summary.prompt_tokens:,} prompt tokens were found in the cache (hit rate, "
         f"tokens of all: {rate}); {totals['computed_tokens']:,} tokens were computed in "
         f"{plural(totals['steps'], 'step')} (of an answer all but the last). At most {totals['peak_blocks']:,} of "
-        f"{plural(timeline.settings['num_blocks'] - 1, 'block')} in use{blocks}.{preemptions}"
+        f"{plural(summary.capacity, 'block')} in use{blocks}.{preemptions}"
     )
 
 

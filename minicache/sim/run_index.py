@@ -111,10 +111,13 @@ class _Step:
 
 
 class RunIndex(Follower):
-    """`events` are those of the run so far; an event is in them when `on` takes it. `clock` says what the times are:
-    modelled, or measured by a real run. Arrays of places ascend."""
+    """`events` are those of the run so far; an event is in them when `on` takes it. `capacity` is the number of blocks
+    of the first pool, later of the largest, the null block not counted. `clock` says what the times are: modelled, or
+    measured by a real run. Arrays of places ascend."""
 
-    def __init__(self, events: Sequence[Event], clock: Literal["modelled", "measured"] = "modelled") -> None:
+    def __init__(
+        self, events: Sequence[Event], capacity: int, clock: Literal["modelled", "measured"] = "modelled"
+    ) -> None:
         self.events = events
         self.clock = clock
         self.requests: dict[str, RequestRecord] = {}
@@ -125,7 +128,7 @@ class RunIndex(Follower):
         self.waiting = _places()  # requests, likewise
         self.computed = _places()  # tokens computed in that step
         self.hit_rates_by_step = array("d")  # "tokens of all" so far; 0 before the first admission
-        self.num_blocks = 0  # of the largest pool that requests used, the null block not counted
+        self.capacity = capacity
         self._by_kind: dict[str, array[int]] = {}
         self._rates = array("d")  # hit rate after each admission
         self._sums: Counter[str] = Counter()
@@ -153,7 +156,6 @@ class RunIndex(Follower):
 
     def on_StepStarted(self, event: ev.StepStarted, view: EngineView) -> None:
         self._step = _Step()  # a step that failed leaves something
-        self.num_blocks = max(self.num_blocks, view.num_blocks - 1)
 
     def on_StepFinished(self, event: ev.StepFinished, view: EngineView) -> None:
         step = self._step
@@ -259,6 +261,7 @@ class RunIndex(Follower):
         self._forget_hit_rates()
 
     def on_PoolReplaced(self, event: ev.PoolReplaced, view: EngineView) -> None:
+        self.capacity = max(self.capacity, event.num_blocks - 1)
         self._forget_hit_rates()
 
     def _forget_hit_rates(self) -> None:

@@ -59,7 +59,7 @@ class Timeline:
         self._places = array("q", [-1])  # of the checkpoints
         self._checkpoints = [Checkpoint.of(self._view)]
         self._work = 0.0
-        self.index = RunIndex(self.events, "modelled" if self.is_modelled else "measured")
+        self.index = RunIndex(self.events, num_blocks - 1, "modelled" if self.is_modelled else "measured")
         self.findings = Findings()
         self._followers: tuple[Follower, ...] = (self.index, self.findings)
 

@@ -59,6 +59,7 @@ def require_recount(timeline):
     assert (list(index.used), list(index.waiting)) == (used, waiting)
     assert list(index.hit_rates_by_step) == pytest.approx(rates)
     totals = index.totals
+    assert totals["peak_blocks"] <= index.capacity
     assert (totals["peak_blocks"], totals["max_waiting"], totals["evicted_blocks"]) == (peak, most_waiting, evicted)
     assert {name: index.hit_rates[name] for name in DEFINITIONS} == {
         name: function(lookups) for name, function in DEFINITIONS.items()
@@ -90,6 +91,13 @@ def test_blocks_that_were_taken_away_are_in_use_until_the_pool_is_replaced():
     assert min(fork.index.used[:before]) >= 20
     assert fork.index.used[-1] == 0, "all requests have ended, and nothing holds a block of the new pool"
     assert {lookup.block_size for lookup in fork.index.lookups} == {timeline.settings["block_size"], 4}
+
+
+def test_the_largest_pool_is_the_room_that_a_run_had():
+    timeline = TIMELINES["preempt-and-resume", "hash"]
+    fork = timeline.fork(timeline.place_of_step(4), SetNumBlocks(100))
+    assert (timeline.index.capacity, fork.index.capacity) == (timeline.settings["num_blocks"] - 1, 100)
+    assert fork.fork(fork.place_of_step(5), SetNumBlocks(9)).index.capacity == 100
 
 
 @pytest.mark.parametrize("run", RUNS, ids=str)
