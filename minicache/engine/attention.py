@@ -1,4 +1,4 @@
-"""Attention over block tables: the interface, what it must know of a step, and the backend to read first.
+"""Attention over block tables: the interface, the data of a step that it needs, and the backend to read first.
 
     block table of a sequence    [ 7 | 2 | 9 ]          with B = 4: position 5 lies in block 2 at offset 1, slot 9
 

@@ -96,7 +96,7 @@ class Engine:
         self.max_context = parts.max_context
         self.busy = threading.Lock()
         self._samples: dict[str, Samples] = {}  # by the id that was submitted
-        self._answers: dict[str, Answer] = {}  # by core request, of which a submitted one has n
+        self._answers: dict[str, Answer] = {}  # by core request; a submitted request has n of these
         self._params: dict[str, SamplingParams] = {}
         self._numbers = itertools.count(1)
 

@@ -124,7 +124,7 @@ def can_stack(model: Model, tile: int = 16) -> bool:
 
 @dataclass(frozen=True)
 class Tile:
-    """Positions `[start, start + P)` of a sequence, some of which are `rows` of the step."""
+    """Positions `[start, start + P)` of a sequence; `rows` are those that the step computes."""
 
     start: int
     rows: slice  # of the step

@@ -136,7 +136,7 @@ class CostModel:
         return StepCost(flops, moved, seconds)
 
     def describe(self) -> str:
-        """The model in one sentence, to print beside its figures."""
+        """The model in one sentence, to print with its figures."""
         device = self.device
         return (
             f"Times are modelled, not measured: {self.model.name} on {device.name}, "

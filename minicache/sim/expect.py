@@ -1,4 +1,4 @@
-"""Whether a run came out as its scenario says."""
+"""The comparison of a run with the figures that its scenario expects."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -9,7 +9,7 @@ from minicache.sim.scenario import Expect
 
 
 def mismatches(expect: Expect, index: RunIndex) -> list[str]:
-    """A sentence for each figure that is not as expected; empty when all are."""
+    """A sentence for each figure that differs from the expected one; empty if all agree."""
     return [*_of_requests(expect, index), *_of_totals(expect, index)]
 
 

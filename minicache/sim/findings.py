@@ -1,7 +1,7 @@
-"""Why each lookup of a run found no more: diagnosed while the run is recorded, and kept by place.
+"""Why no more matched in each lookup of a run: found while the run is recorded, and kept by place.
 
-A finding is an `Explanation` of the core: a cause and its figures. What the two requests of a difference have in common
-after it is not kept: `blocks_after` compares their tokens, which every later view still has.
+A finding is an `Explanation` of the core: a cause and its figures. It does not keep what two requests have in common
+after their first difference: `blocks_after` compares their tokens, which every later view still has.
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ class Findings(Follower):
             self._at[event.seq] = explain(event.request, self._history, operator=True)  # a run is its operator's
 
     def at(self, place: int) -> Explanation:
-        """Why the lookup at `place` found no more; raises `KeyError` for an event that is no lookup."""
+        """Why no more matched in the lookup at `place`. Raises `KeyError` for an event that is not a lookup."""
         return self._at[place]
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksAfter:
-    """The `count` whole blocks of a request after its first difference from another request. Those numbered in
-    `differing` hold other tokens than the other request's do, the rest hold the same."""
+    """The `count` whole blocks of a request after its first difference from another request. The blocks numbered in
+    `differing` hold different tokens from the other request's blocks; the rest hold the same tokens."""
 
     count: int
     differing: Sequence[int]
@@ -44,7 +44,7 @@ class BlocksAfter:
 
 
 def blocks_after(finding: Explanation, view: EngineView) -> BlocksAfter:
-    """Compare what comes after a difference. `view` stands at the lookup or later."""
+    """Compare the blocks after a difference. `view` is the state at the lookup or later."""
     if finding.reason != "difference" or finding.token is None or finding.other is None:
         return BlocksAfter(0, ())
     size = view.block_size
@@ -56,6 +56,6 @@ def blocks_after(finding: Explanation, view: EngineView) -> BlocksAfter:
 
 
 def tokens_of(view: EngineView, request: str) -> Sequence[int]:
-    """The tokens of a request, live or ended; none of one that is unknown."""
+    """The tokens of a request, live or ended; empty for an unknown request."""
     known = view.requests.get(request) or view.ended.get(request)
     return known.tokens if known is not None else ()

@@ -1,4 +1,4 @@
-"""Two caches side by side: the same scenario, step by step, on one clock; where they part, and why.
+"""Two caches side by side: the same scenario, step by step, on one clock; where the two runs diverge, and why.
 
 The clock advances by the longer of the two steps, so that requests arrive in the same step in both.
 """
@@ -19,7 +19,7 @@ NAMES: dict[Kind, str] = {kind: f"the {name}" for kind, name in CACHE_NAMES.item
 
 @dataclass(slots=True)
 class Facts:
-    """What one step did with one request, as far as it can be compared."""
+    """The facts about one request in one step that can be compared."""
 
     found: int | None = None
     computed: int = 0
@@ -51,8 +51,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first step in which the two treat a request differently: `what` each does, in words, and `why`, in its own
-    account."""
+    """The first step in which the two caches treat a request differently: in words, `what` each does, and `why`."""
 
     step: int
     request: str
@@ -81,8 +80,8 @@ def run_both(scenario: Scenario) -> dict[Kind, Timeline]:
 
 
 def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES) -> list[Parting]:
-    """Where the two part: for each request the first step in which they do, in order. `names` is what they are called:
-    two runs over the same kind of cache can be compared too."""
+    """Where the two runs diverge: for each request the first step in which they do, in order. `names` are the names of
+    the runs, because two runs over the same kind of cache can be compared too."""
     hash_facts, radix_facts = (_facts(timelines[kind]) for kind in KINDS)
     narrators = {kind: Narrator(timelines[kind]) for kind in KINDS}
     found: dict[str, Parting] = {}
@@ -102,7 +101,7 @@ def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES)
 
 
 def _facts(timeline: Timeline) -> dict[tuple[int, str], Facts]:
-    """(step, request) -> what was done with it."""
+    """For each step and request, the facts about it."""
     facts: dict[tuple[int, str], Facts] = {}
     lookups: dict[str, int] = {}
     for place, event in enumerate(timeline.events):

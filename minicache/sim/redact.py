@@ -19,7 +19,7 @@ from minicache.sim.tokens import FIRST_REDACTED_TOKEN
 
 
 class Redactor:
-    """Redacts the events of one run, in order. Without a `key` it makes a random one, which nobody else learns."""
+    """Redacts the events of one run, in order. Without a `key` it makes a random one and keeps it secret."""
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key if key is not None else os.urandom(16)

@@ -193,7 +193,7 @@ class RunIndex(Follower):
         self._rates.append(self._hits / self._queries if self._queries else 0.0)
 
     def _end_of(self, record: RequestRecord) -> str | None:
-        """Why the request's latest lookup ended where it did."""
+        """Why no more matched in the request's latest lookup."""
         lookup = self.events[record.lookups[-1]] if record.lookups else None
         return lookup.end if isinstance(lookup, ev.PrefixMatched) else None
 
@@ -273,7 +273,7 @@ class RunIndex(Follower):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all requests, those that were refused at last."""
+        """The ids of all requests, those that were refused at the end."""
         return list(dict.fromkeys([*self.requests, *(id for _, id in self.rejections)]))
 
     def of_kind(self, kind: str) -> "array[int]":
@@ -304,17 +304,17 @@ class RunIndex(Follower):
         return places
 
     def last_lookup(self, request: str, place: int) -> int | None:
-        """The lookup whose result stands at `place`: the last one, unless the request was preempted since."""
+        """The lookup whose result is valid at `place`: the last one, unless the request was preempted since."""
         record = self.requests.get(request)
         return _last_unless(record.lookups, record.preempted, place) if record else None
 
     def last_admission(self, request: str, place: int) -> int | None:
-        """The admission by which the request runs at `place`, or ran to its end."""
+        """The admission since which the request runs at `place`, or ran until its end."""
         record = self.requests.get(request)
         return _last_unless(record.admissions, record.preempted, place) if record else None
 
     def num_computed(self, request: str, place: int) -> int:
-        """How many tokens were computed for a request up to `place`, those that it lost again included."""
+        """The number of tokens that were computed for a request up to `place`, also those that it lost again."""
         record = self.requests.get(request)
         count = bisect_right(record.computed, place) if record else 0
         return record.computed_by[count - 1] if record and count else 0

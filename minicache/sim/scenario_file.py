@@ -5,7 +5,7 @@
     [scheduler]  profile = vllm | sglang, and any field of `SchedulerConfig`
     [cost]       model, device
     [[request]]  id, prompt, max_tokens; at | step, after; adapter, salt, extra; priority; count, every
-    [expect]     what must come of it; [expect.hash] and [expect.radix] where they differ
+    [expect]     the figures that must result; [expect.hash] and [expect.radix] where they differ
 
 A request with `count = 50` is fifty requests, `every` seconds apart; `{n}` in its texts is 1, 2, …
 """
@@ -23,7 +23,7 @@ from minicache.sim.prompt import OutputOf, Part, Segment, Text, Tokens
 from minicache.sim.scenario import GROUPS, KINDS, CacheSettings, Expect, Kind, RequestSpec, Scenario
 from minicache.sim.toml_table import Document, Path, Table
 
-DEFAULT_TOKENS = 8192  # what a pool holds that nobody sized
+DEFAULT_TOKENS = 8192  # the size of a pool if the scenario gives none
 MAX_TOKENS = 1 << 21  # in a pool: each block costs the simulator a few hundred bytes
 MAX_REQUESTS = 100_000
 PROFILES = ("vllm", "sglang")
@@ -31,7 +31,7 @@ SCHEDULER_FIELDS = {item.name: item for item in fields(SchedulerConfig)}
 
 
 def read_scenario(text: str, name: str, source: str, changes: Mapping[Path, object] | None = None) -> Scenario:
-    """The scenario in `text`; `changes` are values that `--set` puts over it. Raises `BadScenario`."""
+    """The scenario in `text`, with the values that `--set` replaces by `changes`. Raises `BadScenario`."""
     document = Document.parse(text, source)
     for path, value in (changes or {}).items():
         document.override(path, value)
@@ -68,8 +68,8 @@ def read_scenario(text: str, name: str, source: str, changes: Mapping[Path, obje
 
 
 def _caches(table: Table, first: Kind) -> dict[Kind, CacheSettings]:
-    """The values of `[cache]` are those of the kind it is made for (of the hash chain where it is for both); the other
-    kind gets the same memory, unless its own table says otherwise."""
+    """The settings of each cache. The values of `[cache]` belong to its kind, or to the hash chain if it is for both.
+    The radix tree then gets the same memory, unless its own table says otherwise."""
     base = _cache(table, CacheSettings(first, 16 if first == "hash" else 1, 0))
     settings: dict[Kind, CacheSettings] = {}
     for kind in KINDS:
@@ -93,7 +93,7 @@ def _cache(table: Table, default: CacheSettings) -> CacheSettings:
 
 
 def _schedulers(table: Table) -> dict[Kind, SchedulerConfig]:
-    """Without a profile each cache has its own engine's scheduler; with one both have that."""
+    """The scheduler of each cache: without a profile its own engine's, with a profile the same one for both."""
     given = table.choice("profile", PROFILES) if "profile" in table else ""
     changes = {}
     table.allow(SCHEDULER_FIELDS)
@@ -126,7 +126,7 @@ def _require_policy(table: Table, config: SchedulerConfig) -> None:
 
 
 def _requests(table: Table) -> list[RequestSpec]:
-    """The request of this table, or as many as its `count` says."""
+    """The request of this table, or `count` numbered ones."""
     count, every = table.integer("count", 1, 1), table.number("every", 0.0)
     if count > MAX_REQUESTS:
         table.fail("count", f"must be at most {MAX_REQUESTS:,}, not {count:,}")
@@ -214,7 +214,8 @@ def _namespace(table: Table) -> Namespace:
 
 
 def _expect(table: Table, kinds: tuple[Kind, ...]) -> dict[Kind, Expect]:
-    """What stands in `[expect]` holds for every kind it is made for; `[expect.radix]` adds to it for one."""
+    """The expected figures of each kind of cache: those in `[expect]`, and those in `[expect.hash]` or
+    `[expect.radix]`."""
     shared = _figures(table)
     result: dict[Kind, Expect] = {}
     for kind in KINDS:
@@ -231,7 +232,7 @@ def _expect(table: Table, kinds: tuple[Kind, ...]) -> dict[Kind, Expect]:
 
 
 def _figures(table: Table) -> Expect:
-    """A table gives a figure of single requests, a number that of all together."""
+    """A table has a figure for single requests, a number is the figure of all together."""
     per_request: dict[str, dict[str, Any]] = {}
     totals: dict[str, int] = {}
     for name in (*PER_REQUEST, *TOTALS):

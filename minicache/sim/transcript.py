@@ -1,4 +1,4 @@
-"""The plain transcript: a run in sentences, one event after the other. What a screen shows is in it."""
+"""The plain transcript: a run in sentences, one event after the other, with everything that a screen shows."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from minicache.sim.words import CHANGES_FINDABLE, state_words
 
 
 def transcript(timeline: Timeline) -> Iterator[str]:
-    """Lines of text: the number of the event and its sentence. Before every step comes an empty line; after it, without
-    a number, how things stand then, with what lookups can find if that has changed."""
+    """Lines of text, each with the number of an event and its sentence. Before every step comes an empty line. After it
+    come lines without a number: the state, and what lookups can find if that has changed."""
     narrator = Narrator(timeline)
     publishers: dict[int, tuple[str, int]] = {}
     changed = False

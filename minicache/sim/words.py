@@ -1,7 +1,7 @@
 """The sentences: one for every event, why a lookup found no more, how things stand after a step, how a run ends.
 
 `describe(event, scene)` gives the sentence of an event. The transcript prints these sentences, the TUI shows them,
-tests compare them: they are written here and nowhere else. `rules.py` says by which rule it was so.
+tests compare them: they are written here and nowhere else. `rules.py` has the rule of each event.
 """
 # ruff: noqa: N802 - a handler carries the name of its event type
 
@@ -451,7 +451,7 @@ def _only_difference(finding: Explanation, block: int, scene: Scene) -> str:
     return f"{where}: {scene.tokens.one(ours[at])} instead of {scene.tokens.one(theirs[at])}"
 
 
-# How things stand after a step: what a screen shows beside the events
+# The state after a step, which a screen shows next to the events
 
 MANY = 12  # runs of blocks that are named
 CHANGES_FINDABLE = (
