@@ -5,8 +5,8 @@ from minicache.core.hit_rate import DEFINITIONS
 TOKENS_OF_ALL, RECENT, LAST_PREFILL = "tokens of all", "recent (vLLM)", "last prefill (SGLang)"
 RATES: dict[str, str] = {
     **{name: (function.__doc__ or "").strip() for name, function in DEFINITIONS.items()},
-    RECENT: "Hit tokens divided by looked-up tokens over the last 1,000 requests, in whole steps, without resumed ones.",
-    LAST_PREFILL: "Hit tokens divided by hit plus computed prompt tokens, in the last step that computed any (prefill).",
+    RECENT: "Hit tokens divided by looked-up tokens over the last 1,000 requests in whole steps, without resumed ones.",
+    LAST_PREFILL: "Hit tokens divided by hit plus computed prompt tokens, in the last step with a prefill.",
 }
 
 PER_REQUEST = {  # name in a scenario's [expect] -> attribute of `RequestRecord`
