@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from minicache.common.memory import peak_megabytes
 from minicache.core import SchedulerConfig
 from minicache.sim.collection import no_collection
 from minicache.sim.prompt import Segment
@@ -40,9 +41,9 @@ LIMITS = {  # milliseconds
     "back" + STATE: 2.0,
 }
 MEANINGS = """\
-step, back, seek   the view-model: the move, and all that the panels ask the player about it
-panels             what the panels make of that, and ask of Textual, before they draw
-lines              drawing what changed by it, as Textual asks for it; of a screen, everything, after a change of theme
+step, back, seek   the view-model: the move, and everything that the panels ask the player about it
+panels             what the panels compute from that, and ask of Textual, before they draw
+lines              drawing the lines that changed; of a screen, all lines, after a change of theme
 first sentences    the first place that is shown, and its sentences
 """
 MOST_MEGABYTES, FIRST_FRAME = 300.0, 1.0  # and seconds
@@ -67,8 +68,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TuiBench:
-    """`first_frame` is in seconds from the start of the program, `megabytes` the most that this process has had; None
-    where it cannot be told."""
+    """`first_frame` is in seconds from the start of the program, `megabytes` the most memory that this process has had;
+    None where it is not known."""
 
     rows: list[Row]
     events: dict[str, int]
@@ -96,7 +97,7 @@ class TuiBench:
 
 
 def workload(num_requests: int, num_blocks: int = NUM_BLOCKS) -> Scenario:
-    """The stated run with so many requests."""
+    """The stated run with `num_requests` requests."""
     specs = tuple(
         RequestSpec(
             id=f"user{number}",
@@ -121,7 +122,7 @@ def workload(num_requests: int, num_blocks: int = NUM_BLOCKS) -> Scenario:
 def run(
     num_events: int = NUM_EVENTS, report: Callable[[str], None] = lambda _: None, *, drawing: bool = True
 ) -> TuiBench:
-    """Measure; `report` is told what comes next. Without `drawing` only the player is measured."""
+    """Measure; `report` is called with what comes next. Without `drawing` only the player is measured."""
     rows: list[Row] = []
     events: dict[str, int] = {}
     megabytes = None
@@ -138,7 +139,7 @@ def run(
 
             report(f"{kind}: the app")
             rows += [_row(kind, work, times) for work, times in draw_moves(player, STEPS, SEEKS).items()]
-        megabytes = megabytes or _peak_megabytes()  # before the second run, for it never falls again
+        megabytes = megabytes or peak_megabytes()  # before the second run, because it never falls again
     report("the first frame")
     first_frame = _first_frame() if drawing else None
     return TuiBench(rows, events, first_frame, megabytes, sys.version.split()[0], os.getloadavg()[0])
@@ -168,14 +169,6 @@ def _row(cache: str, work: str, seconds: list[float]) -> Row:
     ordered = sorted(1000 * value for value in seconds)
     count = len(ordered)
     return Row(cache, work, count, ordered[count // 2], ordered[int(0.95 * count)], ordered[-1])
-
-
-def _peak_megabytes() -> float | None:
-    try:
-        from resource import RUSAGE_SELF, getrusage
-    except ImportError:  # not on Windows
-        return None
-    return getrusage(RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def _first_frame() -> float | None:
@@ -209,7 +202,7 @@ def tui_command(
 
 
 def print_result(result: TuiBench) -> None:
-    """The figures as a table, each with the limit that it is to keep."""
+    """The figures as a table, each with its limit."""
     from rich.console import Console
     from rich.table import Table
 

@@ -44,20 +44,22 @@ def tui(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SCENARIO]",
-            help="A name from `minicache sim list`, or a file .toml; none: choose.",
+            metavar="SCENARIO",
+            help="A name from `minicache sim list`, or a file .toml; by default a list to choose from.",
             show_default=False,
         ),
     ] = None,
     cache: Annotated[
-        CacheChoice | None, typer.Option(help="Over which cache, or over both.", show_default=False)
+        CacheChoice | None,
+        typer.Option(help="The hash chain, the radix tree, or both side by side.", show_default=False),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: cache.num_blocks=64.", show_default=False),
     ] = None,
     events: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A recorded run: an event log (.jsonl).", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Show a recorded run: an event log (.jsonl).", show_default=False),
     ] = None,
     engine: Annotated[
         ModelChoice | None, typer.Option(help="Type prompts and watch a live engine serve them.", show_default=False)
@@ -71,11 +73,11 @@ def tui(
         Path | None,
         typer.Option(metavar="FILE", help="Save a picture instead; no terminal is needed.", show_default=False),
     ] = None,
-    size: Annotated[str, typer.Option(metavar="COLUMNSxLINES", help="Of the picture.")] = "160x48",
+    size: Annotated[str, typer.Option(metavar="COLUMNSxLINES", help="Size of the picture.")] = "160x48",
     theme: Annotated[ThemeChoice, typer.Option(help="Colours.")] = ThemeChoice.dark,
     ascii: Annotated[bool, typer.Option("--ascii", help="Signs and lines in plain ASCII.")] = False,
     reduced_motion: Annotated[
-        bool, typer.Option("--reduced-motion", help="Nothing moves; it is there at once.")
+        bool, typer.Option("--reduced-motion", help="Changes appear at once, without motion.")
     ] = False,
     keys: Annotated[bool, typer.Option("--keys", help="List the keys and where to change them, and exit.")] = False,
 ) -> None:
@@ -89,7 +91,7 @@ def tui(
     if svg is None and engine is not None:
         _require_terminal()  # before a model is loaded for nothing
     elif engine is not None:
-        raise InvalidArgument("--svg: a live engine has nothing to draw before somebody types a prompt")
+        raise InvalidArgument("--svg: a live engine has nothing to draw before a prompt is typed")
     opened, live = _open(scenario, cache, settings or [], events, engine)
     _go(opened, step, event, request)
     if svg is None:
@@ -164,12 +166,12 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _require_terminal() -> None:
-    """Raise `CannotStart` where there is no terminal, or one in which nobody could read anything."""
+    """Raise `CannotStart` where there is no terminal, or one that is too small to read."""
     from .app import MIN_HEIGHT, MIN_WIDTH
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CannotStart(
-            "minicache tui needs a terminal: `minicache sim run SCENARIO --plain` tells the same in text, and "
+            "minicache tui needs a terminal: `minicache sim run SCENARIO --plain` prints the same as text, and "
             "--svg FILE saves a picture"
         )
     for name in ("COLUMNS", "LINES"):  # what a shell exported once; Textual would believe it
@@ -201,7 +203,7 @@ def _open(
             live = LiveEngine(engine.value, kind or "hash")  # type: ignore[arg-type]
         finally:
             if sys.stderr.isatty():
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # it is not left behind
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # nothing of it stays
         return live.player, live
     if events is not None:
         return sources.open_log(events, kind, settings), None  # type: ignore[arg-type]

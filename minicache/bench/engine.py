@@ -12,8 +12,6 @@ shape, and a copy.
 """
 
 import random
-import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,6 +24,7 @@ from minicache.bench.conditions import Conditions
 from minicache.bench.engine_arms import Arm, MinicacheArm, TransformersArm
 from minicache.bench.experiment import Experiment, ModelName, Option, Result, Show, discard
 from minicache.bench.tables import bar, plain_table
+from minicache.common.memory import peak_bytes
 from minicache.common.progress import Counter, Progress, silent
 from minicache.core.errors import InvalidArgument
 
@@ -165,7 +164,7 @@ class Memory:
     """`peak` is the largest resident size of the process with our engine alone: weights, pool, and Python with
     torch."""
 
-    peak: int
+    peak: int | None
     weights: int
     kv_pool: int
     kv_per_token: int
@@ -176,9 +175,8 @@ class Memory:
         linears = [linear for layer in model.layers for linear in (layer.qkv, layer.output, layer.gate_up, layer.down)]
         tensors = {tensor.data_ptr(): tensor for tensor in (model.embedding, *(each.weight for each in linears))}
         tensors[model.lm_head.weight.data_ptr()] = model.lm_head.weight  # the embedding itself where they are tied
-        unit = 1 if sys.platform == "darwin" else 1024
         return cls(
-            peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+            peak=peak_bytes(),
             weights=sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()),
             kv_pool=sum(layer.numel() * layer.element_size() for layer in (*pool.k, *pool.v)),
             kv_per_token=kv_bytes_per_token(engine),
@@ -347,9 +345,10 @@ class Found(Result):
         )
         _print_shares(self, console)
         memory = self.memory
+        peak = "not known" if memory.peak is None else megabytes(memory.peak)
         console.print(
-            f"\nmemory: {megabytes(memory.peak)} at the peak, the engine alone; of these {megabytes(memory.weights)} "
-            f"weights; the KV pool takes {megabytes(memory.kv_pool)} when full, {memory.kv_per_token:,} bytes a token."
+            f"\nmemory: {peak} at the peak, the engine alone; of these {megabytes(memory.weights)} weights; the KV "
+            f"pool takes {megabytes(memory.kv_pool)} when full, {memory.kv_per_token:,} bytes a token."
         )
         ran = self.conditions
         console.print(

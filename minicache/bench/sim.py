@@ -16,6 +16,7 @@ from rich.console import Console
 
 from minicache.bench.experiment import Experiment, Option, Result, Show, discard
 from minicache.bench.tables import plain_table
+from minicache.common.memory import peak_megabytes
 from minicache.common.progress import Progress, silent
 from minicache.core import Request, SchedulerConfig
 from minicache.sim.collection import no_collection
@@ -209,15 +210,7 @@ def _look(kind: Kind, num_events: int) -> Looks:
     draw = random.Random(0)
     places = [draw.randrange(len(timeline)) for _ in range(LOOKS)]
     times = sorted(1000 * _timed_look(timeline, place) for place in places)
-    return Looks(kind, len(timeline), times[len(times) // 2], times[-1], _peak_megabytes())
-
-
-def _peak_megabytes() -> float | None:
-    try:
-        from resource import RUSAGE_SELF, getrusage
-    except ImportError:  # not on Windows
-        return None
-    return getrusage(RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+    return Looks(kind, len(timeline), times[len(times) // 2], times[-1], peak_megabytes())
 
 
 def _timed_look(timeline: Timeline, place: int) -> float:

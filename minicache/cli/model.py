@@ -36,16 +36,17 @@ def list_command(as_json: JsonOption = False) -> None:
         table.add_row(model.name, "yes" if model.folder else "no", size, model.about)
     stdout().print(table)
     stdout().print(
-        f"\nModels lie in {model_store.models_folder()}; `minicache model pull NAME` fetches one.", soft_wrap=True
+        f"\nModels are stored in {model_store.models_folder()}; `minicache model pull NAME` fetches one.",
+        soft_wrap=True,
     )
 
 
 @app.command("pull")
 def pull_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="smollm2, or ORG/NAME as on the Hugging Face hub.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="smollm2, or ORG/NAME of the Hugging Face hub.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Download a model into the store. A model that is there already stays unchanged."""
+    """Download a model into the store. A model that is already there is not changed."""
     from minicache.engine.models import store as model_store
 
     already = name != model_store.TINY and model_store.is_stored(name)
