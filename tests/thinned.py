@@ -1,4 +1,4 @@
-"""Parameters of a test, of which some are for `make nightly` alone."""
+"""Parameters of a test; some of them are only for `make nightly`."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,8 +1,7 @@
-"""The laws bite: every wrong version of the core that has a name is broken by at least one of them.
+"""The laws bite: every mutant of the core breaks at least one of them.
 
-`pytest -s -m nightly tests/core/test_mutants.py` prints the table. `x` is a law that broke: it does not hold, or can
-make no sense of what it sees. `!` means that the wrong version also raised an error of its own, which counts for
-nothing.
+`pytest -s -m nightly tests/core/test_mutants.py` prints the table. `x` is a law that failed, or that could not read the
+state. `!` means that the mutant also raised an error of its own, which does not count.
 """
 
 from collections.abc import Callable

@@ -66,7 +66,7 @@ def test_finishing_refreshes_what_the_request_used() -> None:
 @pytest.mark.parametrize(("num_free", "is_admitted"), [(26, False), (27, True)])
 def test_the_output_reserve_is_strict(num_free: int, is_admitted: bool) -> None:
     """SGLang: 20 tokens to compute + 5 of output + 1 block must be *less* than what is free."""
-    cache = RadixCache(num_free + 3)  # beside the null block, and two that the running request holds by then
+    cache = RadixCache(num_free + 3)  # with the null block, and two that the running request holds by then
     scheduler = Scheduler(cache, SchedulerConfig.sglang(new_token_ratio=0.0))
     scheduler.add(Request("running", [1], max_tokens=9))
     run_step(scheduler)

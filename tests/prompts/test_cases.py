@@ -83,7 +83,7 @@ def test_tools_are_written_as_transformers_writes_them():
     assert '"description": "is x > 10 & y < 5 — ok?", "parameters": {"type": "object", "properties"' in text
 
 
-@pytest.mark.skipif(not PUBLISHED.is_file(), reason="the published cases lie beside the repository, and are not there")
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="../shared/cases/pairs.json is not there")
 def test_every_published_pair_is_here_and_is_the_same():
     published = json.loads(PUBLISHED.read_text(encoding="utf-8"))
     ours = {case.name: case for case in CASES}

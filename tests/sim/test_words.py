@@ -170,7 +170,7 @@ def test_one_is_not_many():
 
 
 def second_lookup(first, second, after):
-    """What is told of the lookup of `second` over blocks of 4 tokens, sent with `first` or `after` it."""
+    """The sentence for the lookup of `second`, over blocks of 4 tokens, sent with `first` or `after` it."""
     toml = (
         'title = "t"\nstory = "s"\n[cache]\nblock_size = 4\nnum_blocks = 64\n'
         f'[[request]]\nid = "r0"\nprompt = [{{ text = "{first}" }}]\nmax_tokens = 1\n'

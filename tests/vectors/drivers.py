@@ -1,7 +1,7 @@
 """The specification's way of writing, in Python.
 
     chain = Chain(num_blocks=11)          bs16 nb11
-    r0 = chain.add(COMMON + [3] * 7)      lookup, allocate all that is missing, publish, compute
+    r0 = chain.add(COMMON + [3] * 7)      lookup, allocate the missing blocks, publish, compute
     chain.free(r0)
     chain.queue                           the free queue, head first
 
