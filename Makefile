@@ -10,6 +10,8 @@ BUDGET := 10m
 ROOM := core
 VENV := .venv
 PY := $(VENV)/bin/python
+# A file's tests run in one process: what a fixture of the file has computed is there for all of them.
+PYTEST := $(PY) -m pytest -n auto --dist loadfile
 DEV := $(VENV)/.installed-dev
 OLDEST_TRITON := $(VENV)/triton-3.5.0
 # The packages of the demo are among those of development.
@@ -24,10 +26,10 @@ demo: $(ENGINE) ## SmolLM2 answers with a prefix cache and without (tiny, if Smo
 
 test: $(DEV) ## every law and every feature, in minutes
 	@$(PY) -m minicache model pull smollm2 || echo "Tests that need SmolLM2 will be skipped."
-	$(PY) -m pytest -n auto
+	$(PYTEST)
 
 quick: $(DEV) ## one room's laws in half a minute: make quick ROOM=core (or engine, sim, text, tui, ...)
-	$(PY) -m pytest -q -n auto -m "not nightly and not slow" $(wildcard tests/$(ROOM) tests/properties/$(ROOM))
+	$(PYTEST) -q -m "not nightly and not slow" $(wildcard tests/$(ROOM) tests/properties/$(ROOM))
 
 check: layers lint types core-alone model tests ## what CI runs
 
@@ -37,7 +39,7 @@ nightly: $(DEV) ## everything that takes too long for CI, in about 25 minutes; e
 	$(MAKE) --keep-going $(NIGHTLY)
 
 long: model # every test, the long ones too, with more examples of each law
-	MINICACHE_REQUIRE_MODEL=1 HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -n auto -m "nightly or not nightly"
+	MINICACHE_REQUIRE_MODEL=1 HYPOTHESIS_PROFILE=nightly $(PYTEST) -m "nightly or not nightly"
 
 proof: $(DEV) # `make prove` for two minutes
 	$(PY) -m tests.prove --budget 2m
@@ -59,13 +61,13 @@ model: $(DEV) ## download SmolLM2 into the store
 	$(PY) -m minicache model pull smollm2
 
 tests: $(DEV) # with SmolLM2 in the store no test that needs it may be skipped
-	MINICACHE_REQUIRE_MODEL=1 $(PY) -m pytest -n auto
+	MINICACHE_REQUIRE_MODEL=1 $(PYTEST)
 
 kernels: $(DEV) ## the Triton kernels, compiled for four GPUs, without a GPU
 	$(PY) -m minicache kernels check
 
 kernels-oldest: $(OLDEST_TRITON)/.installed ## the tests of the kernels with the oldest supported Triton
-	PYTHONPATH=$(OLDEST_TRITON) $(PY) -m pytest -n auto tests/kernels
+	PYTHONPATH=$(OLDEST_TRITON) $(PYTEST) tests/kernels
 
 goldens: $(DEV) ## accept the logs of the scenarios and the screens as they are now; git shows the changes
 	$(PY) -m tests.sim.goldens
