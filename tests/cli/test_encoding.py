@@ -33,7 +33,10 @@ COMMANDS = [
     pytest.param(["demo", "--model", "tiny", "--quick"], marks=MODEL),
     pytest.param(["demo", "--model", "tiny", "--quick", "--json"], marks=MODEL),
     pytest.param(["experiment", "breakers", "--model", "tiny", "--requests", "2", "--cache", "hash"], marks=MODEL),
-    pytest.param(["kernels", "check", "--target", "sm_80", "--kernel", "store_kv", "--head-size", "64"], marks=MODEL),
+    pytest.param(
+        ["kernels", "check", "--target", "sm_80", "--kernel", "store_kv", "--head-size", "64"],
+        marks=[MODEL, pytest.mark.nightly],
+    ),
 ]
 
 

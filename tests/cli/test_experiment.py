@@ -10,6 +10,7 @@ from minicache.bench.experiment import BENCHMARKS, EXPERIMENTS, load, options
 from minicache.cli import demo
 from minicache.cli import main as cli
 from minicache.engine.tiny.folder import write_tiny
+from tests.thinned import thinned
 
 pytest.importorskip("torch", reason="the engine needs torch: pip install 'minicache-llm[engine]'")
 QUICK = {
@@ -26,7 +27,7 @@ def call(*args):
     return exit.value.code
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", thinned(QUICK, "three-forms", "cold-warm", "breakers"))
 def test_one_object_and_a_picture(name, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib", reason="charts need matplotlib: pip install 'minicache-llm[plots]'")
     monkeypatch.setattr(timestamp, "VARIATIONS", ())

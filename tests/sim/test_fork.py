@@ -27,8 +27,7 @@ TIMELINES = {run: Timeline.record(find_scenario(run[0]), run[1]) for run in RUNS
 NEW = RequestSpec("new", (Text("Where is my parcel, please?"),), max_tokens=3)
 
 
-@pytest.mark.parametrize("run", RUNS, ids=str)
-@given(data=st.data())
+@given(run=st.sampled_from(RUNS), data=st.data())
 def test_a_fork_without_a_change_is_the_run(run, data):
     timeline = TIMELINES[run]
     fork = timeline.fork(data.draw(st.integers(-1, len(timeline) - 1)))
@@ -105,8 +104,7 @@ def test_blocks_of_another_size_start_empty():
     assert not view.hashes
 
 
-@pytest.mark.parametrize("run", RUNS, ids=str)
-@given(data=st.data())
+@given(run=st.sampled_from(RUNS), data=st.data())
 def test_a_pool_of_another_number_of_blocks_starts_empty_at_the_step_boundary(run, data):
     timeline = TIMELINES[run]
     place = data.draw(st.integers(-1, len(timeline) - 1))
