@@ -4,42 +4,35 @@ With it a log can be forked, the simulator's or an engine's. Its clock is not ne
 steps: the run comes out the same except for the times, which are modelled.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from minicache.core import SchedulerConfig
 from minicache.core import events as ev
 from minicache.core.errors import MinicacheError
-from minicache.core.events import Event
 from minicache.sim.errors import BadChange
 from minicache.sim.prompt import Tokens
+from minicache.sim.run_index import RunIndex
 from minicache.sim.scenario import KINDS, CacheSettings, Kind, RequestSpec, Scenario
 from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.tokens import RecordedSampler
 
 
-def scenario_of(events: Iterable[Event], settings: Mapping[str, Any], kind: Kind) -> tuple[Scenario, RecordedSampler]:
+def scenario_of(index: RunIndex, settings: Mapping[str, Any], kind: Kind) -> tuple[Scenario, RecordedSampler]:
     """The scenario of a recorded run, and its answers. `settings` are those of the log's header. Raises `BadChange` if
     the log does not say enough, or if something happened in the run that no scenario can do."""
     if settings.get("redacted"):
         raise BadChange("this run is redacted: without its tokens it cannot be run again")
     config = _scheduler(settings)
-    outputs: dict[str, list[int]] = {}
-    specs: list[RequestSpec] = []
-    for event in events:
-        if isinstance(event, ev.RequestArrived):
-            if event.request in outputs:
-                raise BadChange(f"two requests of this run are called {event.request!r}: it cannot be run again")
-            outputs[event.request] = []
-            specs.append(_spec(event))
-        elif isinstance(event, ev.TokensSampled):
-            outputs[event.request] += event.tokens
-        elif isinstance(event, ev.RequestAborted | ev.CacheReset | ev.PoolReplaced) or _takes_away(event):
-            raise BadChange(
-                f"event {event.seq} ({type(event).__name__}) was not the scheduler's decision but made from outside: "
-                "this run cannot be run again"
-            )
+    _require_own_decisions(index)
+    specs: dict[str, RequestSpec] = {}
+    for place in index.of_kind("RequestArrived"):
+        event = index.events[place]
+        assert isinstance(event, ev.RequestArrived)
+        if event.request in specs:
+            raise BadChange(f"two requests of this run are called {event.request!r}: it cannot be run again")
+        specs[event.request] = _spec(event)
     strategy = str(settings.get("strategy", "lru"))
     cache = CacheSettings(kind, settings["block_size"], settings["num_blocks"], strategy)
     scenario = Scenario(
@@ -49,14 +42,22 @@ def scenario_of(events: Iterable[Event], settings: Mapping[str, Any], kind: Kind
         kinds=(kind,),
         caches={each: cache.as_kind(each) for each in KINDS},
         schedulers={kind: config},
-        requests=tuple(specs),
+        requests=tuple(specs.values()),
     )
-    return scenario, RecordedSampler(outputs)
+    return scenario, RecordedSampler({id: record.output for id, record in index.requests.items()})
 
 
-def _takes_away(event: Event) -> bool:
-    """Whether a fork took blocks out of the pool."""
-    return isinstance(event, ev.BlocksAllocated) and event.request == TAKEN_AWAY
+def _require_own_decisions(index: RunIndex) -> None:
+    """Raises `BadChange` if the caller or a fork did something in the run that the scheduler would not do again."""
+    kinds = ("RequestAborted", "CacheReset", "PoolReplaced")
+    places = [place for kind in kinds for place in index.of_kind(kind)[:1]]
+    places += index.of_request(TAKEN_AWAY, len(index.events))[:1]
+    if places:
+        event = index.events[min(places)]
+        raise BadChange(
+            f"event {event.seq} ({type(event).__name__}) was not the scheduler's decision but made from outside: "
+            "this run cannot be run again"
+        )
 
 
 def _spec(event: ev.RequestArrived) -> RequestSpec:

@@ -232,7 +232,7 @@ class Timeline:
         `BadChange` for a recorded run that does not say enough."""
         if self.scenario is not None:
             return self.scenario, self.sampler
-        return scenario_of(self.events, self.settings, self.kind)
+        return scenario_of(self.index, self.settings, self.kind)
 
     def policy_at(self, place: int) -> dict[str, Any]:
         """The value of each setting of a policy, after the changes of the forks up to `place`. Raises as `source`."""
