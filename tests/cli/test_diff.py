@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -268,3 +269,15 @@ def test_4000_tokens_in_bytes_need_no_library(tmp_path):
     assert run.stderr == ""
     assert "nonce" in run.stdout
     assert int(run.stdout.split(" left ")[1].split()[0].replace(",", "")) > 4000
+
+
+def test_the_example_of_the_page(tmp_path, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "diff.md").read_text(encoding="utf-8")
+    a, b = (write(tmp_path, f"{name}.json", text) for name, text in zip("AB", blocks(page, "json"), strict=True))
+    assert call(a, b) == 1
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert printed == blocks(page, "text")[0].splitlines()
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)\n```", page, flags=re.DOTALL | re.MULTILINE)
