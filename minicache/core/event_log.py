@@ -86,8 +86,8 @@ def read_log(lines: Iterable[str]) -> tuple[dict[str, Any], Iterator[Event]]:
         raise BadLog("line 1: this is not an event log: the header has no key 'minicache_events'")
     if version != SCHEMA_VERSION:
         raise BadLog(
-            f"line 1: this log was written in schema {version!r} and can be read only in schema {SCHEMA_VERSION}: "
-            "record the run again"
+            f"line 1: this log has schema {version!r}, and this version of minicache reads only schema "
+            f"{SCHEMA_VERSION}: record the run again"
         )
     return header, (_event(number, line) for number, line in numbered if line.strip())
 

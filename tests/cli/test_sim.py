@@ -176,7 +176,7 @@ def test_a_log_of_another_version_is_refused(tmp_path, capsys):
     log = tmp_path / "old.jsonl"
     log.write_text('{"minicache_events": 0, "num_blocks": 9, "block_size": 4}\n')
     assert call("run", str(log)) == 2
-    assert "old.jsonl, line 1: this log was written in schema 0" in capsys.readouterr().err
+    assert "old.jsonl, line 1: this log has schema 0" in capsys.readouterr().err
     log.write_text("not json\n")
     assert call("run", str(log)) == 2
     assert "old.jsonl, line 1: not JSON" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_blank_lines_are_nothing():
         ("{}", "line 1: this is not an event log: the header has no key 'minicache_events'"),
         (
             json.dumps({"minicache_events": SCHEMA_VERSION - 1}),
-            f"line 1: this log was written in schema {SCHEMA_VERSION - 1} and can be read only in schema "
+            f"line 1: this log has schema {SCHEMA_VERSION - 1}, and this version of minicache reads only schema "
             f"{SCHEMA_VERSION}: record the run again",
         ),
     ],

@@ -285,7 +285,7 @@ def _impossible(lines):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_other_version, r"run\.jsonl, line 1: this log was written in schema 999"),
+        (_other_version, r"run\.jsonl, line 1: this log has schema 999"),
         (_no_blocks, r"run\.jsonl, line 1: the header has no num_blocks"),
         (_not_json, r"run\.jsonl, line 5: not JSON"),
         (_missing_key, r"run\.jsonl, line 2: .*RequestArrived: the key 'request' is missing"),
