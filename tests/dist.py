@@ -4,6 +4,7 @@ Each extra gets an empty environment of its own, outside this repository. Needs 
 """
 
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,7 @@ def use(wheel: Path, extra: str, commands: list[list[str]], scratch: Path) -> No
     pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     for program, *arguments in ([*pip, wanted], *commands):
         command = [str(programs / program), *arguments]
-        print("$", program, *map(repr, arguments), flush=True)
+        print("$", shlex.join([program, *arguments]), flush=True)
         done = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"{done.stdout}{done.stderr}\nexit status {done.returncode} with the extra {extra or 'none'}")
