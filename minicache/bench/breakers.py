@@ -185,10 +185,10 @@ class Breakers(Experiment):
         return streams
 
     def header(self) -> str:
-        assert self.streams
+        requests = len(self.streams[0][FORMS[0]])
         return (
             f"Six habits that silently break a prefix, each in a support bot's prompt for {self.model}, and the same "
-            f"prompt repaired: {self.requests} requests of each; the first fills the cache and is not counted."
+            f"prompt repaired: {requests} requests of each; the first fills the cache and is not counted."
         )
 
     def run(self, progress: Progress = silent, show: Show = discard) -> "Found":

@@ -57,8 +57,8 @@ class Exactness(Experiment):
         return prompts
 
     def header(self) -> str:
-        assert self.chats
-        return "The same prompts, cold and after a cache hit: are the logits the same, bit for bit?"
+        compared = len(self.chats) - 1
+        return f"{compared} prompts, cold and after a cache hit: are the logits the same, bit for bit?"
 
     def run(self, progress: Progress = silent, show: Show = discard) -> "Found":
         from minicache.engine.exact import TiledRows

@@ -71,10 +71,10 @@ class Timestamp(Experiment):
         return prompts
 
     def header(self) -> str:
-        assert self.prompts
+        model = self.prompts.chat.model
         return (
             f"A support bot's prompt has the time of day, as {clock(0)}: at the top of its system prompt, at its end, "
-            f"or in the user's turn. Rendered by {self.model}'s chat template, each form has exactly "
+            f"or in the user's turn. Rendered by {model}'s chat template, each form has exactly "
             f"{SYSTEM_TOKENS:,} tokens up to the end of the system prompt: {BLOCKS} blocks of {BLOCK_SIZE}."
         )
 
