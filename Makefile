@@ -29,7 +29,7 @@ test: $(DEV) ## every law and every feature, in minutes
 	$(PYTEST)
 
 quick: $(DEV) ## one room's laws in half a minute: make quick ROOM=core (or engine, sim, text, tui, ...)
-	$(PYTEST) -q -m "not nightly and not slow" $(wildcard tests/$(ROOM) tests/properties/$(ROOM))
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -q -m "not nightly and not slow" $(wildcard tests/$(ROOM) tests/properties/$(ROOM))
 
 check: layers lint types core-alone model tests ## what CI runs
 

@@ -20,6 +20,7 @@ COMMON = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("test", COMMON, max_examples=25)
+settings.register_profile("quick", COMMON, max_examples=10)
 settings.register_profile("nightly", COMMON, max_examples=300, derandomize=False)
 # A mutant must die by the fixed cases, and also by a search. The first case that fails kills it: shrinking this case
 # would take minutes for no reader.

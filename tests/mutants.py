@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+SEARCHES = ("-m", "hypothesis")  # the tests that search, by the marker that hypothesis gives them
 TIMEOUT = 600  # seconds: a mutant that never ends is noticed, too, and no machine is so slow
 
 
@@ -283,30 +284,47 @@ def run(mutant: Mutant) -> Verdict:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mutant-") as scratch:
         copy = Path(scratch)
-        for name in ("minicache", "tests", "tui", "lessons"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", copy)
+        copy_source(copy)
         path = copy / mutant.file
         path.write_text(path.read_text().replace(mutant.old, mutant.new))
-        fixed = not passes(mutant.tests, copy, "fixed")
-        searched = not mutant.unsearched and not passes(("-m", "hypothesis", *mutant.tests), copy, "search")
+        fixed = kills(mutant.tests, copy, "fixed")
+        searched = not mutant.unsearched and kills((*SEARCHES, *mutant.tests), copy, "search")
         return Verdict(fixed, searched, time.perf_counter() - started)
 
 
-def passes(tests: tuple[str, ...], where: Path, profile: str) -> bool:
-    """Whether the tests pass. A run that never ends, or that cannot begin, is no pass; one without any test is."""
+def original_dies() -> bool:
+    """Whether a test fails against the unchanged source: then nothing that it kills is shown to be wrong."""
+    tests = tuple(dict.fromkeys(test for mutant in MUTANTS for test in mutant.tests))
+    with tempfile.TemporaryDirectory(prefix="mutant-") as scratch:
+        copy_source(Path(scratch))
+        return kills(tests, Path(scratch), "fixed") or kills((*SEARCHES, *tests), Path(scratch), "search")
+
+
+def copy_source(folder: Path) -> None:
+    for name in ("minicache", "tests", "tui", "lessons"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def kills(tests: tuple[str, ...], where: Path, profile: str) -> bool:
+    """Whether a test fails, or the run crashes or never ends. Raises `RuntimeError` if the tests cannot be run."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(where), "HYPOTHESIS_PROFILE": profile}
     try:
-        done = subprocess.run(
-            command, cwd=where, env=environment, timeout=TIMEOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        done = subprocess.run(command, cwd=where, env=environment, timeout=TIMEOUT, capture_output=True, text=True)
     except subprocess.TimeoutExpired:
+        return True
+    if done.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return False
-    return done.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    if done.returncode == pytest.ExitCode.TESTS_FAILED or done.returncode < 0:
+        return True
+    raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-2000:]}")
 
 
 def main() -> int:
+    if original_dies():
+        print("The tests fail without any mutant: make test says why.")
+        return 1
     survivors = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         print("killed by written cases / by search", flush=True)

@@ -87,7 +87,7 @@ def test_it_is_scrolled_and_closed_by_key() -> None:
 def test_it_begins_with_what_has_the_focus() -> None:
     async def play(shell: Shell) -> None:
         seen = set()
-        for _ in range(5):
+        for _ in range(8):
             await shell.press("question_mark")
             seen.add(shell.lines[0].strip("╭╮─ "))
             await shell.press("escape", "tab")

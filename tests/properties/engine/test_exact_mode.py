@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch.overrides import TorchFunctionMode
 
@@ -97,6 +97,7 @@ class Shapes(TorchFunctionMode):
 
 
 @given(chunks=st.lists(st.integers(1, 20), min_size=2, max_size=5), size=st.sampled_from([1, 4, 16]))
+@example(chunks=[7, 20, 3], size=4)
 def test_shapes_depend_on_position_alone(chunks: list[int], size: int) -> None:
     """This test finds a shape that depends on the chunk even if this machine happens to round both shapes equally."""
     exact = exact_model(model("llama", torch.float32), stacked=False)
