@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 
 import typer
 
-from minicache.bench.experiment import Experiment, options
+from minicache.bench.experiment import Experiment, discard, options
 from minicache.cli.console import (
     CacheChoice,
     JsonOption,
@@ -92,7 +92,7 @@ def conduct(kind: type[Experiment], settings: dict[str, Any], as_json: bool, svg
     if header:
         (stderr() if as_json else stdout()).print(header)
     with progress_bar() as progress:
-        result = experiment.run(progress, _show_nothing if as_json else _show)
+        result = experiment.run(progress, discard if as_json else _show)
     if as_json:
         print_json(result.to_json())
     else:
@@ -143,7 +143,3 @@ def default_model() -> str:
 
 def _show(line: str) -> None:
     stdout().print(line, soft_wrap=True)
-
-
-def _show_nothing(line: str) -> None:
-    pass
