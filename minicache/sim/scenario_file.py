@@ -149,7 +149,7 @@ def _requests(table: Table) -> list[RequestSpec]:
     if spec.step is not None and ("at" in table or spec.after):
         table.fail("step", "says when it arrives, and so do at and after: give one of them")
     if "count" in table and count > 1 and "{n}" not in spec.id:
-        table.fail("id", "needs {n} in it, for a count makes several requests of this one")
+        table.fail("id", "needs {n} in it, because count makes several requests from this table")
     return [_numbered(spec, n, spec.at + (n - 1) * every) for n in range(1, count + 1)] if "count" in table else [spec]
 
 
