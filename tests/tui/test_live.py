@@ -60,7 +60,7 @@ def test_prompts_are_served_and_the_run_can_be_looked_into(engine):
 HARD = "Say [hi] 👩‍👩‍👧 \x1b[31m to my "
 
 
-@pytest.mark.parametrize("model", ["tiny", pytest.param("smollm2", marks=pytest.mark.model)])
+@pytest.mark.parametrize("model", ["tiny", pytest.param("smollm2", marks=[pytest.mark.model, pytest.mark.nightly])])
 def test_sentences_say_the_text_of_tokens_in_a_fork_too(model):
     with LiveEngine(model) as engine:
         first = engine.submit(
@@ -173,7 +173,7 @@ def test_a_prompt_is_served_as_it_is_typed(engine, prompt):
     ("model", "what"),
     [
         ("tiny", "A token is one byte of text here."),
-        pytest.param("smollm2", "“Where is my parcel?” is", marks=pytest.mark.model),
+        pytest.param("smollm2", "“Where is my parcel?” is", marks=[pytest.mark.model, pytest.mark.nightly]),
     ],
 )
 def test_it_is_said_what_a_token_is(model, what):
