@@ -221,7 +221,7 @@ def answers(draw: st.DrawFn, kind: str, troubled: bool | None = None) -> Answers
         draw(st.sampled_from(list(FAMILIES))),
         draw(settings_for(kind)),
         tuple(prompts),
-        tuple(draw(st.lists(what, max_size=30))) if troubled else (),
+        (draw(st.sampled_from(["fail", ""])), *draw(st.lists(what, max_size=30))) if troubled else (),
     )
 
 
