@@ -1,5 +1,6 @@
 """Settings of every test: hypothesis profiles, one thread per process, and what to do without the real model."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -39,6 +40,12 @@ def _cuda_works() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+def pytest_collection_finish() -> None:
+    """What all tests import stays: the garbage collector need not walk it in each of them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

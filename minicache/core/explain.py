@@ -33,14 +33,17 @@ Reason = Literal[
 class Explanation:
     """A lookup found `num_tokens` of the `length` tokens of `request`; `reason` says why no more matched.
 
-    - `whole`, `last_token`, `too_short`, `skipped`: as in `Match.end`; every reusable block was found. - `difference`:
-    the request has the token `here` at position `token`, and `other`, which had `other_length` tokens, has `there`
-    (`None`: it ends there). - `evicted`: the block was in the cache; `loss` says when and how it was lost. -
-    `not_computed`: `other` is running and has the same block, but has not computed it yet. - `waiting`: `other` has the
-    same block and waits too. - `not_published`: `other` has computed the same block and has not published it yet. -
-    `no_kv`: the block ends with the last token that `other` generated; `other` ended before its KV was computed. -
-    `other_namespace`: `other` has the same block in another namespace. - `unknown`: the history remembers nothing that
-    explains it. - `not_looked_up`: the request waits for its first lookup.
+    - `whole`, `last_token`, `too_short`, `skipped`: as in `Match.end`; every reusable block was found.
+    - `difference`: the request has the token `here` at position `token`, and `other`, which had `other_length` tokens,
+      has `there` (`None`: it ends there).
+    - `evicted`: the block was in the cache; `loss` says when and how it was lost.
+    - `not_computed`: `other` is running and has the same block, but has not computed it yet.
+    - `waiting`: `other` has the same block and waits too.
+    - `not_published`: `other` has computed the same block and has not published it yet.
+    - `no_kv`: the block ends with the last token that `other` generated; `other` ended before its KV was computed.
+    - `other_namespace`: `other` has the same block in another namespace.
+    - `unknown`: the history remembers nothing that explains it.
+    - `not_looked_up`: the request waits for its first lookup.
 
     `block` is the first block that was not found, counted from 0 in the request; `None` if no block is missing.
     """

@@ -1,15 +1,19 @@
 """Explanations: of a request, a block, an event: what happened, the rule, what would have made it different."""
 
 import re
+from typing import get_args
 
 import pytest
 
 from minicache.core import EventStream, HashChainCache, Request, Scheduler
+from minicache.core.explain import Explanation
+from minicache.core.losses import Loss, LossCause
 from minicache.sim.errors import BadScenario, UnknownThing
 from minicache.sim.explainer import explain_block, explain_event, explain_request
 from minicache.sim.fork import SetBlockSize, ShrinkPool
 from minicache.sim.library import find_scenario
 from minicache.sim.narrator import Narrator
+from minicache.sim.rules import LOOKUPS, _reason
 from minicache.sim.timeline import Timeline
 
 
@@ -158,17 +162,46 @@ def test_a_block_of_another_pool_is_another_block():
     assert explain_event(shrunk, taken[-1]).accounts[-1].rule.name == "a pool with fewer blocks"
 
 
-def test_a_lost_block_was_not_evicted_for_anybody():
+def of_two_equal_requests(lose, prompt=b"abcdefgh!", block_size=4):
+    """The line of the second request's lookup; `lose(cache)` is called after the first."""
     events = EventStream()
-    cache = HashChainCache(9, 4, events=events)
-    timeline = Timeline(9, 4)
+    cache = HashChainCache(99, block_size, events=events)
+    timeline = Timeline(99, block_size)
     events.sinks.append(timeline)
     scheduler = Scheduler(cache, events=events)
     for id in ("before", "after"):
-        scheduler.add(Request(id, list(b"abcdefgh!"), 1))
+        scheduler.add(Request(id, list(prompt), 1))
         plan = scheduler.schedule()
         scheduler.update(plan, {id: 1})
-        cache.reset()
+        lose(cache)
     [line] = [line for line in Narrator(timeline).lines() if line.words.startswith("after looks up")]
-    assert line.words.endswith("Its block 0 was in the cache until step 1: the cache was reset.")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("lose", "why", "without"),
+    [
+        (HashChainCache.reset, "the cache was reset", "the reset of the cache"),
+        (lambda cache: cache.evict(9), "evict() was called", "the call of evict()"),
+    ],
+    ids=["reset", "evict"],
+)
+def test_the_rule_of_a_lost_block_names_what_took_it(lose, why, without):
+    line = of_two_equal_requests(lose)
+    assert line.words.endswith(f"Its block 0 was in the cache until step 1: {why}.")
     assert line.rule.name == "lost KV is computed again"
+    assert line.rule.otherwise == f"Without {without} it would still have been there."
+
+
+def test_no_change_would_make_a_lookup_find_the_last_token():
+    line = of_two_equal_requests(lambda cache: None, block_size=1)
+    assert line.rule.otherwise == "No change would help: a lookup never finds the last token of a request."
+
+
+def test_every_way_to_lose_a_block_has_a_rule_that_names_it():
+    for cause in get_args(LossCause):
+        finding = Explanation("late", "evicted", loss=Loss(3, cause, "other" if cause == "needed" else None))
+        for kind in (False, True):
+            name, otherwise = LOOKUPS[_reason(finding, kind, single=False)]
+            assert "that event" not in otherwise
+            assert (name == "lost KV is computed again") == (cause != "needed")
