@@ -106,7 +106,7 @@ BREAKERS = (
     Breaker(
         "a timestamp with seconds",
         "the date by day, after everything static",
-        "The first line is different in each second, and no token after a different line can be found.",
+        "The first line is different every second, and no token after a different line can be found.",
         lambda visit: ([f"{DATE} {visit.time_of_day}", *STATIC], [visit.question]),
         lambda visit: ([*STATIC, f"Today is {DATE}."], [visit.question]),
     ),

@@ -239,7 +239,7 @@ def sentence(arm: Arm, control: Arm) -> str:
     sooner, slower = cold.median_ttft_ms / warm.median_ttft_ms, cold.median_ttft_ms / plain.median_ttft_ms
     return (
         f"Warm, {warm.median_cached_tokens:,} of {warm.prompt_tokens:,} tokens are reused and the first token comes "
-        f"{sooner:,.1f} times sooner than cold. Decoding, which a cache leaves as it is, ran at "
+        f"{sooner:,.1f} times sooner than cold. A cache does not change decoding: it ran at "
         f"{cold.decode_rate:,.0f} tokens a second cold and {warm.decode_rate:,.0f} warm. A cold cache took "
         f"{slower:.2f} times as long as none."
     )

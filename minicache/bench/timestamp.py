@@ -48,7 +48,7 @@ DEFINITION = "hit tokens of looked-up tokens over the last 1,000 requests (vLLM'
 class Timestamp(Experiment):
     """The time of day at the top of a system prompt, at its end, and in the user's turn: hit rates and times.
 
-    Exit status 1 if two requests at different seconds do not share 0, 149 and 150 blocks.
+    Exit status 1 if two requests at different seconds do not share 0 blocks (top), 149 (end) and 150 (user's turn).
     """
 
     model: ModelName
@@ -73,8 +73,8 @@ class Timestamp(Experiment):
     def header(self) -> str:
         model = self.prompts.chat.model
         return (
-            f"A support bot's prompt has the time of day, as {clock(0)}: at the top of its system prompt, at its end, "
-            f"or in the user's turn. Rendered by {model}'s chat template, each form has exactly "
+            f"A support bot's prompt contains the time of day, such as {clock(0)}, at the top of its system prompt, at "
+            f"its end, or in the user's turn. Rendered by {model}'s chat template, each form has exactly "
             f"{SYSTEM_TOKENS:,} tokens up to the end of the system prompt: {BLOCKS} blocks of {BLOCK_SIZE}."
         )
 

@@ -12,7 +12,7 @@ from minicache.prompts.kinds import EXPECTED, LAYERS, WORDS, Kind, Layer
 from minicache.prompts.shown import Shown
 from minicache.text.byte_tokenizer import PlainByteTokenizer
 
-BYTES = "each byte counts as one token: --tokenizer names the tokenizer of the model"
+BYTES = "each byte counts as one token; use --tokenizer to count with your model's tokenizer"
 OFFSET_IN_ENTRIES = {Kind.key_order, Kind.set_order, Kind.tool_set_changed}
 
 
@@ -61,7 +61,7 @@ def _no_loss(diff: Diff, shown: Shown) -> str:
     if diff.causes:
         first = diff.causes[0]
         where = f" ({shown.path(first.path)})" if first.path else ""
-        return f"No loss: the requests differ in {first.kind}{where}, which no prompt shows."
+        return f"No loss: the requests differ in {first.kind}{where}, which is not part of the prompt."
     if diff.diverge_token is not None:
         return "No loss: B continues where A's conversation ends."
     return "No loss: B extends A." if diff.reuse.lcp == diff.cached_tokens_of_a else "No loss: A begins with B."
@@ -90,7 +90,8 @@ def lines(examined: Examined, costs: Costs, shown: Shown) -> Iterator[str]:
         yield f"First differing token: none ({diff.reuse.lcp:,} tokens in common)"
     else:
         yield f"First differing token: {diff.diverge_token:,}, counted from 0 ({character(diff)})"
-    yield f"  A, the earlier request, left {diff.cached_tokens_of_a:,} tokens in the cache; B has {diff.b_tokens:,}"
+    left = f"A, the earlier request, left {diff.cached_tokens_of_a:,} tokens in the cache"
+    yield f"  {left}; B's prompt has {diff.b_tokens:,}"
     if counts_bytes(examined):
         yield f"  {BYTES}"
     yield f"Reusable blocks: {diff.reuse.blocks:,} of {diff.total_blocks:,} whole blocks (block size {diff.block_size})"

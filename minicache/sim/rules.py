@@ -28,8 +28,8 @@ LOOKUP = {"hash": "core/hash_chain_cache.py HashChainCache.lookup", "radix": "co
 LOOKUPS: dict[str, tuple[str, str]] = {
     "difference": (
         "nothing after a difference",
-        "If {request} went on as {other} does, it could find more: put the parts that differ after the parts that are "
-        "shared.",
+        "If {request} continued as {other} does, it would find more: put the parts that differ after the parts that "
+        "are shared.",
     ),
     "ends": (
         "full blocks only",
@@ -134,7 +134,7 @@ EVENTS: dict[type[ev.Event], Rule] = {
     ),
     ev.TokensComputed: Rule(
         "cached tokens are not computed",
-        "Tokens that a longer match had found would not have been computed.",
+        "A longer match would have left fewer tokens to compute.",
         f"{SCHEDULER}.update",
     ),
     ev.TokensSampled: Rule(
@@ -306,7 +306,7 @@ def _otherwise(event: ev.Event, scene: Scene) -> str | None:
         case ev.AdmissionFailed():
             return (
                 f"With {plural(event.needed - event.free, 'block')} more available it would have been admitted. Blocks "
-                "that it shares with a running request take no room."
+                "that it found would need no free blocks if a running request used them."
             )
         case ev.RequestAdmitted():
             return _admitted(event, scene)
@@ -341,7 +341,7 @@ def _admitted(event: ev.RequestAdmitted, scene: Scene) -> str | None:
         return f"With {plural(rest, 'token')} more for it in this step all of it would have been computed at once."
     if event.num_cached_tokens:
         both = event.num_cached_tokens + event.num_tokens
-        return f"Without the hit {both:,} of its tokens would have been computed instead of {event.num_tokens:,}."
+        return f"Without the hit, {both:,} of its tokens would have been computed instead of {event.num_tokens:,}."
     return None
 
 

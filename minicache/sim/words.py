@@ -201,7 +201,7 @@ def on_BlocksPublished(event: ev.BlocksPublished, scene: Scene) -> str:
         return f"{what} as node {event.node}, {below}: {where}."
     first, last = short_hash(event.hashes[0]), short_hash(event.hashes[-1])
     hashes = f"hash {first}…" if count == 1 else f"hashes {first}… to {last}…"
-    ahead = f"; this step is still to compute {'its' if count == 1 else 'their'} KV" if scene.is_ahead(event) else ""
+    ahead = f"; {'its' if count == 1 else 'their'} KV is computed later in this step" if scene.is_ahead(event) else ""
     return f"{what}: {where}, under {hashes}{ahead}."
 
 
@@ -245,7 +245,7 @@ def on_NodesEvicted(event: ev.NodesEvicted, scene: Scene) -> str:
 
 
 def _evicted_why(request: str | None) -> str:
-    return "evict() was called" if request is None else f"{request} needed room"
+    return "evict() was called" if request is None else f"{request} needed blocks"
 
 
 def on_CacheReset(event: ev.CacheReset, scene: Scene) -> str:
@@ -351,8 +351,8 @@ def reason_words(finding: Explanation, scene: Scene) -> str:
             return "All its tokens but the last were found: the last must be computed to get logits."
         case "last_token":
             return (
-                "Every block that it may reuse was found: one token must be computed to get logits, so the block with "
-                "its last token is computed again."
+                "Every block that it may reuse was found. One token must be computed to get logits, so the block with "
+                "its last token is never reused."
             )
         case "too_short" if single:
             return "It has a single token, which must be computed to get logits."
@@ -362,10 +362,8 @@ def reason_words(finding: Explanation, scene: Scene) -> str:
             )
         case "whole":
             rest = finding.length - finding.num_tokens
-            fill = "does not fill a block" if rest == 1 else "do not fill a block"
-            return (
-                f"Every full block was found. Only full blocks are cached, and its last {plural(rest, 'token')} {fill}."
-            )
+            tail = "its last token does" if rest == 1 else f"its last {rest:,} tokens do"
+            return f"Every full block was found. Only full blocks are cached, and {tail} not fill a block."
         case "skipped":
             return (
                 "It looked no further: it asked not to read the cache, or it wants log-probabilities of prompt tokens, "
@@ -379,7 +377,7 @@ def _lost_why(finding: Explanation) -> str:
     assert finding.loss is not None
     match finding.loss.cause:
         case "needed":
-            return f"{finding.loss.request or 'another request'} needed room"
+            return f"{finding.loss.request or 'another request'} needed blocks"
         case "evict_called":
             return "evict() was called"
         case "not_computed":
@@ -519,6 +517,8 @@ def _node(id: int, scene: Scene) -> str:
 def _leaves(scene: Scene) -> str:
     """Recency is a tick: the smaller, the longer ago."""
     nodes = scene.view.nodes
+    if not nodes:
+        return "The tree is empty."
     parents = {node.parent for node in nodes.values()}
     leaves = [id for id, node in nodes.items() if id not in parents and not node.locks]
     if not leaves:

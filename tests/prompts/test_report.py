@@ -35,8 +35,8 @@ def test_the_report_in_full():
     report = "\n".join(lines(case("C01c"), Costs(speed=1000, price=3.0, cached_price=0.3), PLAIN))
     assert report.startswith(
         "First differing token: 39, counted from 0 (character 39 of both texts)\n"
-        "  A, the earlier request, left 304 tokens in the cache; B has 373\n"
-        "  each byte counts as one token: --tokenizer names the tokenizer of the model\n"
+        "  A, the earlier request, left 304 tokens in the cache; B's prompt has 373\n"
+        "  each byte counts as one token; use --tokenizer to count with your model's tokenizer\n"
         "Reusable blocks: 2 of 19 whole blocks (block size 16)\n"
         "  32 tokens with vLLM, 39 with SGLang (page 1)\n\n"
         "  before  tem\\nclient-tag: v=2.1.7.\n  A       97b; tag=97bd6;\\nYo\n  B       24c; tag=24c2d;\\nYo\n"
@@ -60,7 +60,11 @@ def test_the_report_in_full():
     [
         ("C24", "No loss: B extends A."),
         ("C16suf", "No loss: B continues where A's conversation ends."),
-        ("C23", "No loss: the requests differ in cache_control (messages[3].cache_control), which no prompt shows."),
+        (
+            "C23",
+            "No loss: the requests differ in cache_control (messages[3].cache_control), which is not part of the "
+            "prompt.",
+        ),
         (
             "C09",
             "B reuses 166 of 576 cached tokens (10 of 36 blocks). The cause is template_asymmetry (layer template), ",

@@ -26,7 +26,8 @@ def test_a_request_explained():
     lookup = told.accounts[1]
     assert lookup.rule.name == "nothing after a difference"
     assert lookup.rule.otherwise == (
-        "If user2 went on as user1 does, it could find more: put the parts that differ after the parts that are shared."
+        "If user2 continued as user1 does, it would find more: put the parts that differ after the parts that are "
+        "shared."
     )
     assert lookup.rule.decided_by == "core/hash_chain_cache.py HashChainCache.lookup"
     assert str(lookup).endswith("(core/hash_chain_cache.py HashChainCache.lookup)")
@@ -36,7 +37,7 @@ def test_a_request_explained():
 def test_a_block_explained():
     timeline = Timeline.record(find_scenario("tail-first"))
     last = explain_block(timeline, 4)
-    assert "evicted: x needed room" in " ".join(last.lines())
+    assert "evicted: x needed blocks" in " ".join(last.lines())
     assert explain_block(timeline, 3, 30).summary == (
         'Block b3 is cached: no request uses it, but a lookup finds tokens 0 to 3 of b, "cccc", in it under hash '
         "f3e21b0a…. It is number 5 of 7 in the free queue."
@@ -77,8 +78,8 @@ def test_what_is_not_there_cannot_be_explained():
             "hash",
             "AdmissionFailed",
             0,
-            "With 1 block more available it would have been admitted. Blocks that it shares with a running request "
-            "take no room.",
+            "With 1 block more available it would have been admitted. Blocks that it found would need no free "
+            "blocks if a running request used them.",
         ),
         (
             "preempt-and-resume",
@@ -99,7 +100,7 @@ def test_what_is_not_there_cannot_be_explained():
             "hash",
             "RequestAdmitted",
             1,
-            "Without the hit 40 of its tokens would have been computed instead of 8.",
+            "Without the hit, 40 of its tokens would have been computed instead of 8.",
         ),
         (
             "chunked-prefill",

@@ -88,7 +88,7 @@ def test_two_equal_prompts_with_the_hash_chain():
         "user1 takes 3 fresh blocks from the head of the free queue: b1–b3.",
         "user1 is admitted: 0 of its 40 tokens come from the cache, 40 are computed in this step.",
         "2 blocks of user1 are published (a lookup can find them now): b1, b2, under hashes 91b4d8c6… to 33f4f5e3…; "
-        "this step is still to compute their KV.",
+        "their KV is computed later in this step.",
         "user2 looks up its prefix and finds 32 of 40 tokens, 2 of 2 whole blocks. Every full block was found. Only "
         "full blocks are cached, and its last 8 tokens do not fill a block.",
         "user2 adopts 2 cached blocks: b1, b2, which it shares with user1.",
@@ -112,10 +112,10 @@ def test_two_equal_prompts_with_the_radix_tree():
 @pytest.mark.parametrize(
     ("name", "kind", "request_id", "reason"),
     [
-        ("last-token", "hash", "equal", "one token must be computed to get logits, so the block with its last token"),
+        ("last-token", "hash", "equal", "One token must be computed to get logits, so the block with its last token"),
         ("last-token", "radix", "equal", "All its tokens but the last were found: the last must be computed"),
         ("short-prompt", "hash", "fifteen-2", "It has no block to reuse: only full blocks are cached"),
-        ("tail-first", "hash", "b-later", "Its block 1 was in the cache until step 3: x needed room."),
+        ("tail-first", "hash", "b-later", "Its block 1 was in the cache until step 3: x needed blocks."),
         ("adapters-and-salts", "hash", "legal-1", "but in another namespace (adapter, salt or extra key)"),
         ("multi-turn", "radix", "turn2", "The next token is the last that turn1 generated: it has no KV"),
         (
@@ -141,7 +141,7 @@ def test_pressure_in_words():
     ) in lines
     assert any("is admitted again after its preemption" in line for line in lines)
     assert any(line.startswith("second does not fit: it needs") for line in lines)
-    assert any(re.match(r"Blocks? .* (is|are) evicted: \w+ needed room\.", line) for line in lines)
+    assert any(re.match(r"Blocks? .* (is|are) evicted: \w+ needed blocks\.", line) for line in lines)
 
 
 def test_a_transcript_has_every_event():
@@ -163,7 +163,7 @@ def test_a_fork_is_told_to_its_end(change):
 
 def test_one_is_not_many():
     lines = lines_of("preempt-and-resume", "hash")
-    assert "Block b7 is evicted: first needed room. Lookups can no longer find what it held." in lines
+    assert "Block b7 is evicted: first needed blocks. Lookups can no longer find what it held." in lines
     assert any(re.search("[;:] block b8 is empty and goes to the head", line) for line in lines)
     assert not any(re.search(r"\b1 of them hold\b|the 1 block", line) for line in lines)
     assert any("although 1 of them holds the same text" in line for line in lines)
@@ -292,7 +292,7 @@ def test_what_is_published_ahead_of_its_kv_is_computed_in_the_same_step_or_given
         event = line.event
         if isinstance(event, ev.BlocksPublished):
             told.add(line.rule.name)
-            assert (line.rule == AHEAD) == ("still to compute" in line.words)
+            assert (line.rule == AHEAD) == ("computed later in this step" in line.words)
             if line.rule == AHEAD:
                 ends = range(event.start + size, event.start + len(event.tokens) + 1, size)
                 ahead |= {block: (event.request, end) for block, end in zip(event.blocks, ends, strict=True)}

@@ -293,8 +293,8 @@ RULES: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         Kind.nonce, Layer.payload, nonce,
-        "Remove it at the gateway, or keep one value for the session; a value that must change belongs in the newest "
-        "user turn.",
+        "Remove the id at the gateway, or keep one value for the session; a value that must change belongs in the "
+        "newest user turn.",
     ),
     FieldRule(Kind.counter, Layer.payload, counter, APPEND),
     FieldRule(
