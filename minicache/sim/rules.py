@@ -43,7 +43,12 @@ LOOKUPS: dict[str, tuple[str, str]] = {
         "leaves first, in the strategy's order",
         "With more blocks in the pool, or if {request} had come before step {step}, it would still have been there.",
     ),
-    "lost": ("lost KV is computed again", "Without that event the block would still have been there."),
+    "evict_called": ("lost KV is computed again", "Without the call of evict() it would still have been there."),
+    "given_up": (
+        "lost KV is computed again",
+        "If the request that gave it up had computed its KV first, it would still have been there.",
+    ),
+    "reset": ("lost KV is computed again", "Without the reset of the cache it would still have been there."),
     "not_computed": (
         "computed KV only",
         "If {request} had come after {other} had computed it, it would have found it.",
@@ -82,7 +87,10 @@ LOOKUPS: dict[str, tuple[str, str]] = {
         "one token must be computed",
         "If the prompt had one token more, this block would have been reused too: the last token gives the logits.",
     ),
-    "last_token_alone": ("one token must be computed", "Nothing: a lookup never finds the last token of a request."),
+    "last_token_alone": (
+        "one token must be computed",
+        "No change would help: a lookup never finds the last token of a request.",
+    ),
     "too_short": ("full blocks only", "With a longer prompt or smaller blocks there would be a block to reuse."),
     "skipped": (
         "only computed tokens have logits",
@@ -282,7 +290,7 @@ def _reason(finding: Explanation, radix: bool, single: bool) -> str:
         case "difference" if finding.there is None and not single:
             return "ends"
         case "evicted" if finding.loss is not None and finding.loss.cause != "needed":
-            return "lost"
+            return "given_up" if finding.loss.cause == "not_computed" else finding.loss.cause
         case "evicted" if radix:
             return "evicted_from_the_tree"
         case "not_computed" if radix:
