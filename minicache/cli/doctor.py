@@ -13,10 +13,11 @@ import typer
 import minicache
 from minicache.cli.console import JsonOption, print_json, progress_bar, stdout
 from minicache.common.packages import DISTRIBUTION, install
-from minicache.common.progress import Progress
+from minicache.common.progress import Progress, silent
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 EXTRAS = ("prompts", "engine", "serve", "plots")
+NOT_KNOWN: list[tuple[str, ...]] = [("  not known", "torch is not installed")]
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,15 @@ class Backend:
 
 
 class Findings:
-    """The state of this machine; each part is looked up when first needed. Changes nothing."""
+    """The state of this machine; each part is looked up when first needed. Changes nothing. Calls `report` before
+    the parts that take seconds."""
 
     minicache: str = minicache.__version__
     python: str = platform.python_version()
     system: str = f"{platform.system()} {platform.machine()}"
+
+    def __init__(self, report: Progress = silent) -> None:
+        self._report = report
 
     @cached_property
     def packages(self) -> dict[str, dict[str, str | None]]:
@@ -44,7 +49,8 @@ class Findings:
 
     @cached_property
     def backends(self) -> list[Backend]:
-        """Imports torch if it is installed, which takes seconds."""
+        """Empty without torch. Importing torch takes seconds."""
+        self._report("importing torch", 1, 3)
         return _backends()
 
     @cached_property
@@ -55,6 +61,7 @@ class Findings:
     def exact(self) -> dict[str, bool]:
         """For each number format and device, whether exact mode may compute several tiles of `tiny` at once. Empty
         without torch."""
+        self._report("checking exact mode", 2, 3)
         return _exact()
 
     @cached_property
@@ -71,12 +78,12 @@ class Findings:
 def doctor(as_json: JsonOption = False) -> None:
     """What is installed, which backends work on this machine, which models are in the store, and how to add what is
     missing."""
-    findings = Findings()
     with progress_bar() as report:
+        findings = Findings(report)
         if as_json:
             print_json(findings.to_json())
         else:
-            _print(findings, report)
+            _print(findings)
 
 
 def _packages(extra: str) -> dict[str, str | None]:
@@ -104,30 +111,25 @@ def _backends() -> list[Backend]:
     try:
         import torch
     except ModuleNotFoundError:
-        missing = "torch is not installed"
-        devices = [Backend("device", name, False, missing) for name in ("cpu", "cuda", "mps")]
-        attention = ("torch", "fast_cpu", "triton", "reference")
-        return devices + [Backend("attention", name, False, missing) for name in attention]
+        return []
+    from minicache.engine.backends import BACKENDS, make_backend
+    from minicache.engine.errors import BackendUnavailable
+
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    triton = _version("triton")
-    return [
-        Backend("device", "cpu", True, f"{torch.get_num_threads()} threads"),
+    found = [
+        Backend("device", "cpu", True, f"{torch.get_num_threads()} threads; models run in float32"),
         Backend("device", "cuda", cuda, torch.cuda.get_device_name() if cuda else "torch sees no CUDA device"),
         Backend("device", "mps", mps, "Apple GPU" if mps else "torch sees no Apple GPU"),
-        Backend("attention", "torch", True, "on every device; plain formulas, to be read"),
-        Backend("attention", "fast_cpu", True, "on every device; the default where triton cannot run"),
-        Backend("attention", "reference", True, "on every device; slow, for tests"),
-        Backend(
-            "attention",
-            "triton",
-            cuda and triton is not None,
-            "triton is not installed (it exists for Linux)"
-            if triton is None
-            else "runs on the GPU"
-            if cuda
-            else "needs a GPU; for tests its interpreter runs on the CPU with TRITON_INTERPRET=1",
-        ),
     ]
+    device, dtype = ("cuda", torch.bfloat16) if cuda else ("cpu", torch.float32)
+    for name, entry in BACKENDS.items():
+        try:
+            make_backend(name, device, dtype)
+        except BackendUnavailable as error:
+            found.append(Backend("attention", name, False, str(error)))
+        else:
+            found.append(Backend("attention", name, True, entry.about))
+    return found
 
 
 def _models() -> list[dict[str, str | None]]:
@@ -165,18 +167,15 @@ def _gaps(findings: Findings) -> Iterator[str]:
     for model in findings.models:
         if model["folder"] is None:
             yield f"model {model['name']} is not in the store: minicache model pull {model['name']}"
-    works = {backend.name for backend in findings.backends if backend.works}
-    if "cpu" in works and not works & {"cuda", "mps"}:
-        yield "torch sees no GPU: nothing to do, models run on the CPU in float32"
 
 
-def _print(findings: Findings, report: Progress) -> None:
+def _print(findings: Findings) -> None:
     """Print each section as soon as it is known."""
     from rich.table import Table
 
     console = stdout()
     console.print(f"minicache {findings.minicache}, Python {findings.python}, {findings.system}")
-    for title, rows in _sections(findings, report):
+    for title, rows in _sections(findings):
         table = Table(box=None, pad_edge=False, show_header=False)
         for row in rows:
             table.add_row(*row)
@@ -187,19 +186,16 @@ def _print(findings: Findings, report: Progress) -> None:
         console.print(f"  {gap}", soft_wrap=True)
 
 
-def _sections(findings: Findings, report: Progress) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+def _sections(findings: Findings) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
     for extra, packages in findings.packages.items():
         title = f"Packages of {DISTRIBUTION}[{extra}]" if extra else f"Packages of {DISTRIBUTION}"
         yield title, [(f"  {name}", installed or "missing") for name, installed in packages.items()]
     yield "Models", [(f"  {model['name']}", model["folder"] or "not in the store") for model in findings.models]
-    report("importing torch", 1, 3)
     for title, kind in (("Devices", "device"), ("Attention backends", "attention")):
         found = [backend for backend in findings.backends if backend.kind == kind]
-        yield title, [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in found]
-    report("checking exact mode", 2, 3)
+        yield title, [(f"  {b.name}", "works" if b.works else "no", b.detail) for b in found] or NOT_KNOWN
     ways = {True: "several at once", False: "one by one"}
     yield (
         "Exact mode: tiles of tiny computed",
-        [(f"  {name}", ways[stacks]) for name, stacks in findings.exact.items()]
-        or [("  not known", "torch is not installed")],
+        [(f"  {name}", ways[stacks]) for name, stacks in findings.exact.items()] or NOT_KNOWN,
     )

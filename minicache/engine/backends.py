@@ -5,7 +5,7 @@
     triton      kernels written in Triton: the default on a GPU
     reference   one query, head and key at a time, in float64: the oracle of tests
 
-A new backend is one entry of `BACKENDS`, and one of `EXACT` if it has exact mode.
+A new backend is one entry of `BACKENDS`.
 """
 
 from collections.abc import Callable
@@ -34,6 +34,16 @@ class Backend:
     rows: Callable[[Model], Rows] = lambda model: Rows()
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How to make a backend. `make` raises `BackendUnavailable` if it cannot run here; `exact` makes the attention of
+    exact mode from the size of a tile, `None` without such a mode. `minicache doctor` prints `about`."""
+
+    about: str
+    make: Callable[[torch.device, torch.dtype, int], Backend]  # from device, type and head size
+    exact: Callable[[int], Attention] | None = None
+
+
 def make_backend(
     name: str,
     device: torch.device | str = "cpu",
@@ -47,12 +57,14 @@ def make_backend(
     """
     if name not in tuple(BACKENDS):
         raise InvalidArgument(f"attention {not_one_of(name, BACKENDS)}")
-    backend = BACKENDS[name](torch.device(device), dtype, head_dim)
+    entry = BACKENDS[name]
     if exact_tile is None:
-        return backend
-    if name not in EXACT:
-        raise InvalidArgument(f"exact mode runs on attention {' or '.join(EXACT)}, not {name!r}")
-    return Backend(EXACT[name](exact_tile), rows=lambda model: TiledRows(exact_tile, can_stack(model, exact_tile)))
+        return entry.make(torch.device(device), dtype, head_dim)
+    if entry.exact is None:
+        able = " or ".join(other for other, each in BACKENDS.items() if each.exact is not None)
+        raise InvalidArgument(f"exact mode runs on attention {able}, not {name!r}")
+    entry.make(torch.device(device), dtype, head_dim)  # raises if it cannot run here
+    return Backend(entry.exact(exact_tile), rows=lambda model: TiledRows(exact_tile, can_stack(model, exact_tile)))
 
 
 def _fast_cpu(device: torch.device, dtype: torch.dtype, head_dim: int) -> Backend:
@@ -70,10 +82,13 @@ def _triton_attention(exact_tile: int | None = None) -> Attention:
     return TritonAttention(exact_tile)
 
 
-BACKENDS: dict[str, Callable[[torch.device, torch.dtype, int], Backend]] = {
-    "torch": lambda device, dtype, head_dim: Backend(TorchAttention()),
-    "fast_cpu": _fast_cpu,
-    "triton": _triton,
-    "reference": lambda device, dtype, head_dim: Backend(ReferenceAttention()),
+BACKENDS = {
+    "torch": Entry(
+        "plain formulas, to be read; on every device",
+        lambda device, dtype, head_dim: Backend(TorchAttention()),
+        TileAttention,
+    ),
+    "fast_cpu": Entry("made for a CPU; the default where triton cannot run", _fast_cpu),
+    "triton": Entry("kernels written in Triton; the default on a GPU", _triton, _triton_attention),
+    "reference": Entry("slow, for tests", lambda device, dtype, head_dim: Backend(ReferenceAttention())),
 }
-EXACT: dict[str, Callable[[int], Attention]] = {"torch": TileAttention, "triton": _triton_attention}

@@ -13,7 +13,6 @@ from minicache.core.queue_policy import POLICIES
 CACHE_KINDS = ("hash", "radix", "none")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 DEVICES = ("cpu", "cuda", "mps")
-EXACT_ATTENTION = ("torch", "triton")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +69,6 @@ class EngineConfig:
         require_int("max_num_seqs", self.max_num_seqs, 1)
         require_int("exact_tile", self.exact_tile, 1)
         require_one_of("exact", self.exact, (True, False))
-        if self.exact and self.attention not in (None, *EXACT_ATTENTION):
-            raise InvalidArgument(
-                f"exact mode runs on attention {' or '.join(EXACT_ATTENTION)}, not {self.attention!r}"
-            )
         if self.num_blocks is not None and self.memory_budget is not None:
             raise InvalidArgument("give num_blocks or memory_budget, not both: each fixes the size of the KV pool")
         self._require_possible_with_cache()

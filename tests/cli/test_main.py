@@ -15,6 +15,7 @@ import minicache
 from minicache.cli import doctor
 from minicache.cli import main as cli
 from minicache.core.errors import MinicacheError
+from minicache.engine import Engine, backends
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -166,7 +167,9 @@ def test_the_threads_wait_passively_unless_the_user_says_otherwise(monkeypatch):
 
 def test_doctor_as_json(capsys):
     assert call("doctor", "--json") == 0
-    findings = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert err == "importing torch\nchecking exact mode\n", "what takes seconds is named"
+    findings = json.loads(out)
     assert findings["minicache"] == minicache.__version__
     assert [backend["name"] for backend in findings["backends"]] == [
         "cpu",
@@ -174,8 +177,8 @@ def test_doctor_as_json(capsys):
         "mps",
         "torch",
         "fast_cpu",
-        "reference",
         "triton",
+        "reference",
     ]
     assert {"jinja2", "rich", "typer"} <= set(findings["packages"][""])
     assert "torch" in findings["packages"]["engine"]
@@ -198,6 +201,29 @@ def test_doctor_has_no_empty_section_without_torch(capsys, monkeypatch):
     sections = capsys.readouterr().out.strip().split("\n\n")
     assert all(len(section.splitlines()) > 1 for section in sections[1:])
     assert "Exact mode: tiles of tiny computed\n  not known  torch is not installed" in "\n\n".join(sections)
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["doctor", "--json"]], ids=" ".join)
+def test_doctor_has_no_gap_that_nobody_can_close(arguments, capsys, monkeypatch):
+    """Neither a GPU nor its Triton is a package that could be installed."""
+    monkeypatch.setattr(doctor, "_models", list)
+    monkeypatch.setattr(doctor, "_packages", lambda extra: {"torch": "2.9"})
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert call(*arguments) == 0
+    out = capsys.readouterr().out
+    assert "torch sees no CUDA device" in out
+    assert json.loads(out)["gaps"] == [] if "--json" in arguments else out.endswith("\nGaps\n  none\n")
+
+
+def test_a_new_backend_is_one_entry(capsys, monkeypatch):
+    entry = backends.Entry("for this test", backends.BACKENDS["torch"].make, backends.TileAttention)
+    monkeypatch.setitem(backends.BACKENDS, "new", entry)
+    assert call("doctor", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["backends"]
+    assert {"kind": "attention", "name": "new", "works": True, "detail": "for this test"} in found
+    assert Engine(model="tiny", attention="new", exact=True, num_blocks=8).runner.attention.tile == 16
+    with pytest.raises(MinicacheError, match="exact mode runs on attention torch or triton or new, not 'reference'"):
+        Engine(model="tiny", attention="reference", exact=True)
 
 
 def test_doctor_says_what_to_do(monkeypatch, tmp_path, capsys):

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from minicache.core.errors import InvalidArgument
 from minicache.engine.attention import BY_BLOCK, BY_HEAD, Batch
-from minicache.engine.backends import BACKENDS, EXACT, make_backend
-from minicache.engine.engine_config import EXACT_ATTENTION
+from minicache.engine.backends import BACKENDS, make_backend
 from minicache.engine.fast_cpu import attention as fast_cpu
 
 KV_HEADS, GROUP, HEAD_DIM = 2, 3, 4
@@ -144,10 +143,9 @@ def test_a_backend_stores_in_the_order_that_it_declares(name: str, exact_tile: i
         assert torch.equal(cache[2], torch.zeros_like(cache[2])), "no other slot changes"
 
 
-def test_the_config_knows_which_backends_have_exact_mode() -> None:
-    """It checks the name before the backends, which need torch, are imported."""
-    assert set(EXACT) == set(EXACT_ATTENTION)
-    for name in BACKENDS.keys() - EXACT.keys():
+def test_a_backend_without_exact_mode_is_refused() -> None:
+    assert {name for name, entry in BACKENDS.items() if entry.exact is None} == {"fast_cpu", "reference"}
+    for name in ("fast_cpu", "reference"):
         with pytest.raises(InvalidArgument, match=f"exact mode runs on attention torch or triton, not '{name}'"):
             make_backend(name, exact_tile=16)
 

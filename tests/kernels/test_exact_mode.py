@@ -159,7 +159,7 @@ def test_an_engine_in_exact_mode(tmp_path: Path) -> None:
 
 def test_which_attention_exact_mode_has() -> None:
     with pytest.raises(InvalidArgument, match="exact mode runs on attention torch or triton, not 'reference'"):
-        EngineConfig(exact=True, attention="reference")
+        Engine(model="tiny", exact=True, attention="reference")
     assert EngineConfig(exact=True).effective_attention == "torch"
     assert EngineConfig(exact=True, device="cuda").effective_attention == "triton"
     assert EngineConfig(exact=True, device="cuda", dtype="float64").effective_attention == "torch"
