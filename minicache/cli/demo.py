@@ -1,5 +1,7 @@
 """`minicache demo`: the experiments with one cache. The first of them takes about seven cold prompts."""
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import fields
 from enum import StrEnum
 from typing import Annotated
@@ -14,6 +16,7 @@ from minicache.core.errors import InvalidArgument
 SHOWN = [name for name in EXPERIMENTS if "caches" in options(load(name))]
 Name = StrEnum("Name", [(name, name) for name in SHOWN])  # type: ignore[misc]
 DEFAULT = Name("three-forms")
+HELP = {name: option.help for shown in reversed(SHOWN) for name, option in options(load(shown)).items()}
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -21,15 +24,15 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def demo(
     name: Annotated[Name, typer.Argument(metavar="NAME", help="The experiment.")] = DEFAULT,
-    model: Annotated[str | None, typer.Option(help="As for `minicache experiment`.", show_default=False)] = None,
-    cache: Annotated[CacheChoice, typer.Option(help="As for `minicache experiment`.")] = CacheChoice.hash,
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the prompt length (three-forms).")] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random texts.", show_default=False)] = None,
+    model: Annotated[str | None, typer.Option(help=HELP["model"], show_default=False)] = None,
+    cache: Annotated[CacheChoice, typer.Option(help=HELP["caches"])] = CacheChoice.hash,
+    quick: Annotated[bool, typer.Option("--quick", help=f"{HELP['quick']} Only three-forms.")] = False,
+    seed: Annotated[int | None, typer.Option(help=f"{HELP['seed']}  [default: 0]", show_default=False)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """A model answers with and without a prefix cache: reused tokens, saved time, and equal answers.
 
-    Exit status 1 if an answer differs.
+    This is `minicache experiment NAME`, by default with one cache. Exit status 1 if an answer differs.
     """
     experiment = load(str(name))
     given = {"model": model, "cache": cache, "quick": quick or None, "seed": seed}
@@ -38,19 +41,22 @@ def demo(
             raise InvalidArgument(f"--{option}: the experiment {name} has no such setting")
     conduct(experiment, {**experiment.demo, **settings_of(given)}, as_json)
     if not as_json:
-        _print_more(str(name), experiment, cache, quick)
+        _print_more(str(name), experiment, cache, quick, {"model": model, "seed": seed})
 
 
-def _print_more(name: str, experiment: type[Experiment], cache: CacheChoice, quick: bool) -> None:
-    """What was left out, how to run all of it, and what else there is."""
+def _print_more(
+    name: str, experiment: type[Experiment], cache: CacheChoice, quick: bool, given: Mapping[str, object]
+) -> None:
+    """Print what was left out, the command that runs all of it with the `given` options, and the other experiments."""
     defaults = {field.name: field.default for field in fields(experiment)}  # type: ignore[arg-type]
     short = [f"{value} of {defaults[setting]} {setting}" for setting, value in experiment.demo.items()]
     short += [f"the {cache} cache only"] if cache is not CacheChoice.both else []
     short += ["a tenth of the prompt length"] if quick else []
-    whole = [f"--{setting} {defaults[setting]}" for setting in experiment.demo]
+    whole = {**{setting: defaults[setting] for setting in experiment.demo}, **given}
     out = stdout()
     if short:
-        command = " ".join(["minicache experiment", name, "--cache both", *whole])
+        settings = [f"--{option} {shlex.quote(str(value))}" for option, value in whole.items() if value is not None]
+        command = " ".join(["minicache experiment", name, "--cache both", *settings])
         out.print(f"\nThis was {', '.join(short)}. All of it: `{command}`.")
     others = ", ".join(f"`minicache demo {other}`" for other in SHOWN if other != name)
     out.print(f"\nMore: {others}; `minicache experiment --help` has their options.")

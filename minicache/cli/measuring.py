@@ -3,7 +3,7 @@
 `minicache experiment`, `bench` and `demo` use these.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from inspect import Parameter, Signature
@@ -67,7 +67,14 @@ def setting_parameters(experiment: type[Experiment]) -> list[Parameter]:
 
 def _typer_option(name: str, kind: Any, option: "Option", default: object) -> Any:
     flag = f"--{name.replace('_', '-')}"
-    return typer.Option(flag, help=option.help, show_default=default is not None and kind is not bool)
+    return typer.Option(
+        flag, help=" ".join([option.help, *_range(option)]), show_default=default is not None and kind is not bool
+    )
+
+
+def _range(option: "Option") -> Iterator[str]:
+    if option.min is not None:
+        yield f"At least {option.min}." if option.max is None else f"From {option.min} to {option.max}."
 
 
 def keyword(name: str, kind: Any, default: object) -> Parameter:

@@ -69,8 +69,35 @@ def test_demo_shows_another_experiment_and_lists_the_others(monkeypatch, capsys)
     assert call("demo", "breakers", "--model", "tiny", "--seed", "3") == 0
     assert asked == [(load("breakers"), {"model": "tiny", "caches": ("hash",), "seed": 3})]
     out = " ".join(capsys.readouterr().out.split())
-    assert "This was the hash cache only. All of it: `minicache experiment breakers --cache both`." in out
+    assert (
+        "This was the hash cache only. All of it: `minicache experiment breakers --cache both --model tiny --seed 3`."
+        in out
+    )
     assert "`minicache demo three-forms`, `minicache demo timestamp`, `minicache demo cold-warm`" in out
+
+
+def test_the_help_of_the_demo_says_what_its_options_mean(capsys):
+    assert call("demo", "--help") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    meanings = options(load("three-forms"))
+    assert all(meanings[name].help in out for name in ("model", "caches", "quick", "seed"))
+    assert "[default: hash]" in out
+    assert "[default: 0]" in out
+    assert "This is `minicache experiment NAME`, by default with one cache." in out
+
+
+def ranges():
+    for group, names in (("experiment", EXPERIMENTS), ("bench", BENCHMARKS)):
+        for name in names:
+            yield from ((group, name, each, o) for each, o in options(load(name)).items() if o.min is not None)
+
+
+@pytest.mark.parametrize(("group", "name", "setting", "option"), [*ranges()], ids=lambda value: str(value)[:12])
+def test_the_help_of_a_command_gives_the_range_of_each_number(group, name, setting, option, capsys):
+    assert call(group, name, "--help") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    words = f"At least {option.min}." if option.max is None else f"From {option.min} to {option.max}."
+    assert f"--{setting.replace('_', '-')} <int> {option.help} {words}" in out
 
 
 def test_the_demo_takes_five_cold_prompts_and_shows_each_request_at_once(monkeypatch, capsys):
@@ -97,7 +124,7 @@ def test_the_demo_takes_five_cold_prompts_and_shows_each_request_at_once(monkeyp
     assert [line.split(" of ")[0].split()[-1] for (line,) in shown] == ["0", "288", "288", "0", "256", "0", "0"]
     out = " ".join(capsys.readouterr().out.split())
     assert "This was 1 of 5 rounds, the hash cache only, a tenth of the prompt length." in out
-    assert "All of it: `minicache experiment three-forms --cache both --rounds 5`." in out
+    assert "All of it: `minicache experiment three-forms --cache both --rounds 5 --model tiny`." in out
 
 
 @pytest.mark.parametrize(
