@@ -256,8 +256,8 @@ def _in_short(summary: RunIndex) -> str:
     return (
         f"{summary.cached_tokens:,} of {summary.prompt_tokens:,} prompt tokens were found in the cache (hit rate, "
         f"tokens of all: {rate}); {totals['computed_tokens']:,} tokens were computed in "
-        f"{plural(totals['steps'], 'step')} (of an answer all but the last). At most {totals['peak_blocks']:,} of "
-        f"{plural(summary.capacity, 'block')} in use{blocks}.{preemptions}"
+        f"{plural(totals['steps'], 'step')} (the last token of each answer is not computed). "
+        f"At most {totals['peak_blocks']:,} of {plural(summary.capacity, 'block')} in use{blocks}.{preemptions}"
     )
 
 
