@@ -8,7 +8,7 @@ from pathlib import Path
 # Tiny products on two spinning OpenMP threads run many times slower than on one. Read when torch loads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# The terminal UI draws what has changed so often a second: tests wait for the next time. Read when Textual loads.
+# How often a second the terminal UI draws what changed. Tests wait for the next frame. Read when Textual loads.
 os.environ.setdefault("TEXTUAL_FPS", "1000")
 
 import pytest

@@ -9,7 +9,6 @@ from typing import Any
 from minicache.cli.console import print_json, stdout, writing
 from minicache.common.files import require_writable
 from minicache.core.event_log import to_json
-from minicache.core.explain import Explanation
 from minicache.sim.cost_model import CostModel
 from minicache.sim.expect import mismatches
 from minicache.sim.explainer import Explained
@@ -22,6 +21,7 @@ from minicache.sim.run_index import RunIndex
 from minicache.sim.scenario import CACHE_NAMES, GROUPS, Kind
 from minicache.sim.timeline import Timeline
 from minicache.sim.transcript import transcript
+from minicache.sim.words import reason_in_short
 
 Timelines = Mapping[Kind, Timeline]
 
@@ -158,20 +158,6 @@ def _figures(timeline: Timeline) -> Iterator[str]:
         )
 
 
-ENDS = {  # why a lookup found no more, in a few words for a table
-    "whole": "all was found",
-    "last_token": "all but the last",  # one must be computed to have logits
-    "too_short": "below a block",
-    "skipped": "not looked up",
-    "difference": "differs at token {token:,}",
-    "evicted": "the next was evicted",
-    "not_computed": "not computed yet",
-    "waiting": "no request computed it before",
-    "not_published": "not published yet",
-    "no_kv": "the next has no KV",  # it was generated last
-    "other_namespace": "in another namespace",
-    "unknown": "no earlier request had it",
-}
 SHOWN = 40  # requests in a table
 
 
@@ -237,14 +223,8 @@ def _reasons(timeline: Timeline, ids: list[str]) -> dict[str, str]:
         admissions = timeline.index.requests[id].admissions
         lookup = timeline.index.last_lookup(id, admissions[0]) if admissions else None
         if lookup is not None:
-            reasons[id] = _why_no_more(timeline.findings.at(lookup))
+            reasons[id] = reason_in_short(timeline.findings.at(lookup))
     return reasons
-
-
-def _why_no_more(finding: Explanation) -> str:
-    if finding.reason == "difference" and finding.there is None:
-        return "the other request ends there"
-    return ENDS[finding.reason].format(token=finding.token or 0)
 
 
 def _in_short(summary: RunIndex) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from minicache.core import events as ev
-from minicache.core.explain import Explanation
+from minicache.core.explain import Explanation, Reason
 from minicache.core.request import Namespace
 from minicache.sim.findings import BlocksAfter, blocks_after, tokens_of
 from minicache.sim.phrases import (
@@ -371,6 +371,30 @@ def reason_words(finding: Explanation, scene: Scene) -> str:
             )
         case "not_looked_up":
             return "It waits for its first lookup."
+
+
+IN_SHORT: Mapping[Reason, str] = {
+    "whole": "all was found",
+    "last_token": "all but the last",
+    "too_short": "below a block",
+    "skipped": "not looked up",
+    "not_looked_up": "not looked up yet",
+    "difference": "differs at token {token:,}",
+    "evicted": "the next was evicted",
+    "not_computed": "not computed yet",
+    "waiting": "no request computed it before",
+    "not_published": "not published yet",
+    "no_kv": "the next has no KV",
+    "other_namespace": "in another namespace",
+    "unknown": "no earlier request had it",
+}
+
+
+def reason_in_short(finding: Explanation) -> str:
+    """The same in a few words, for a table."""
+    if finding.reason == "difference" and finding.there is None:
+        return "the other request ends there"
+    return IN_SHORT[finding.reason].format(token=finding.token or 0)
 
 
 def _lost_why(finding: Explanation) -> str:

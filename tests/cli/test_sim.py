@@ -81,7 +81,9 @@ def test_a_run_in_short_tells_of_two_caches_where_they_first_part(capsys):
     assert "The two caches differ first in step 5" in out
     assert "They also treat 3 more requests differently." in out
     assert call("run", "preempt-and-resume", "--cache", "hash") == 0
-    assert "At most 8 of 8 blocks in use, 7 evicted. 1 preemption." in " ".join(capsys.readouterr().out.split())
+    out = " ".join(capsys.readouterr().out.split())
+    assert "At most 8 of 8 blocks in use, 7 evicted. 1 preemption." in out
+    assert " steps (the last token of each answer is not computed). " in out
 
 
 def test_a_long_table_says_how_many_requests_it_leaves_out(tmp_path, capsys):

@@ -8,7 +8,7 @@ import pytest
 
 from minicache.core import events as ev
 from minicache.core.event_log import TYPES
-from minicache.core.explain import Reason
+from minicache.core.explain import Explanation, Reason
 from minicache.sim import words
 from minicache.sim.explainer import explain_request
 from minicache.sim.fork import SetBlockSize, ShrinkPool
@@ -34,6 +34,11 @@ def test_every_event_type_has_words_and_a_rule():
     assert {f"on_{name}" for name in TYPES} <= set(vars(words))
     assert set(EVENTS) | {ev.PrefixMatched} == set(TYPES.values())
     assert set(LOOKUPS) >= set(get_args(Reason)) - {"not_looked_up"}
+    short = [words.reason_in_short(Explanation("b", reason, token=1234, there=7)) for reason in get_args(Reason)]
+    short.append(words.reason_in_short(Explanation("b", "difference", token=1234, there=None)))
+    assert len(set(short)) == len(get_args(Reason)) + 1
+    assert "differs at token 1,234" in short
+    assert all(len(text) <= 30 for text in short), "it fits a column"
 
 
 @pytest.mark.parametrize(
