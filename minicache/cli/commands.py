@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
+from minicache.cli.parsing import prepare
 from minicache.common.suggest import suggestion
 from minicache.core.errors import MinicacheError
 
@@ -50,6 +51,7 @@ class Commands(TyperGroup):
 
 def named_command(app: typer.Typer, name: str) -> Any:
     """The `click` command of `app`, called `name`."""
+    prepare(app)
     command = typer.main.get_command(app)
     command.name = name
     return command

@@ -30,7 +30,7 @@ class RendererChoice(StrEnum):
 
 def _positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"give a number above 0, not {value:g}")
+        raise typer.BadParameter(f"must be a number above 0, not {value:g}")
     return value
 
 

@@ -3,9 +3,7 @@
 Exit status: 0 success, 1 the command ran and its answer is no, 2 wrong input or a missing package, 130 interrupted.
 """
 
-import ast
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +15,9 @@ import typer
 import minicache
 from minicache.cli.commands import Commands, named_command
 from minicache.cli.console import encode_everything
+from minicache.cli.parsing import UsageError, sentence
 from minicache.common.packages import EXTRA_OF_MODULE, package_missing
 from minicache.common.printable import printable
-from minicache.common.suggest import not_one_of
 from minicache.core.errors import InvalidArgument, MinicacheError
 
 
@@ -64,27 +62,15 @@ class CommandTable(Commands):
             return super().invoke(ctx)
 
 
-_NOT_A_CHOICE = re.compile(r"(?P<value>['\"].*) is not one of (?P<choices>'.*')\.?", re.DOTALL)
-
-
 @contextmanager
 def _reworded() -> Iterator[None]:
-    """Errors of Typer's parser, in which an argument may hold anything: printable, and with the nearest choice."""
+    """Turn an error of Typer's parser into `InvalidArgument`, in one sentence."""
     try:
         yield
-    except Exception as error:
-        message = getattr(error, "message", None)  # as all errors of the parser have one
-        if not isinstance(message, str):
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # the help of a group
             raise
-        message = message.removeprefix("Value error, ")
-        error.message = printable(message, keep="\n")  # type: ignore[attr-defined]
-        wrong = _NOT_A_CHOICE.fullmatch(message)
-        if wrong is None:
-            raise
-        value, choices = ast.literal_eval(wrong["value"]), ast.literal_eval(f"[{wrong['choices']}]")
-        parameter = error.param  # type: ignore[attr-defined]
-        name = next((flag for flag in parameter.opts if flag.startswith("-")), str(parameter.name).upper())
-        raise InvalidArgument(f"{name} {not_one_of(value, choices)}") from None
+        raise InvalidArgument(sentence(error)) from None
 
 
 app = typer.Typer(

@@ -1,6 +1,7 @@
-"""Wherever a command lets one choose among names, a misspelt name gets one sentence with the nearest."""
+"""Whatever is wrong in the arguments of any command, the user reads one sentence, if possible with the nearest name."""
 
 import inspect
+import re
 import sys
 from enum import StrEnum
 from typing import get_args
@@ -46,8 +47,20 @@ def choices():
                     yield path, flags[0] if flags else "", list(choice)[-1].value
 
 
+def numbers():
+    """(words that call a command, flag) for each parameter of each command that takes a number."""
+    for path, command in commands():
+        parameters = inspect.signature(command.callback).parameters
+        for parameter in command.params:
+            kind = str(parameters[parameter.name].annotation) if parameter.name in parameters else ""
+            if "int" in re.split(r"\W", kind) or "float" in re.split(r"\W", kind):
+                yield path, next(flag for flag in parameter.opts if flag.startswith("--"))
+
+
 GROUPS = sorted({(), *(path[:-1] for path, _ in commands())})
 CHOICES = sorted(choices())
+NUMBERS = sorted(numbers())
+COMMANDS = sorted(path for path, _ in commands())
 
 
 def call(*args):
@@ -82,6 +95,55 @@ def test_a_misspelt_choice_is_one_sentence_with_the_nearest(path, flag, name, ca
     assert err.startswith(f"minicache: {flag or 'NAME'} must be one of ")
     assert err.endswith(f", not {misspelt(name)!r}: did you mean {name!r}?\n")
     assert err.count("\n") == 1
+
+
+def test_there_are_numbers_in_every_kind_of_command():
+    assert {
+        ("sim", "explain", "--event"),
+        ("experiment", "timestamp", "--seed"),
+        ("bench", "core", "--rounds"),
+        ("kernels", "check", "--head-size"),
+        ("diff", "--price"),
+        ("demo", "--seed"),
+        ("tui", "--step"),
+    } <= {(*path, flag) for path, flag in NUMBERS}
+
+
+@pytest.mark.parametrize("value", ["x", "", "nan", "1e999"])
+@pytest.mark.parametrize(("path", "flag"), NUMBERS, ids=" ".join)
+def test_what_is_no_number_is_one_sentence(path, flag, value, capsys):
+    assert call(*path, flag, value) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(f"minicache: {flag} must be a (whole )?number( of at least [0-9]+)?, not {value!r}\n", err)
+
+
+@pytest.mark.parametrize("path", [(), *GROUPS, *COMMANDS], ids=" ".join)
+def test_a_wrong_option_is_one_sentence_with_the_nearest(path, capsys):
+    program = " ".join(["minicache", *path])
+    for flag in (flag for parameter in command_of(*path).params for flag in parameter.opts if flag.startswith("--")):
+        assert call(*path, f"{flag}q") == 2
+        assert capsys.readouterr() == ("", f"minicache: `{program}` has no option '{flag}q': did you mean {flag!r}?\n")
+    assert call(*path, "--xyzzy\n") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"minicache: `{program}` has no option '--xyzzy\\n': `{program} --help` describes")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_too_few_and_too_many_arguments_are_one_sentence(path, capsys):
+    arguments = [parameter for parameter in command_of(*path).params if parameter.param_type_name == "argument"]
+    cases = [] if any(each.nargs == -1 for each in arguments) else [["one\ntwo"] * (len(arguments) + 1)]
+    cases += [[]] if any(each.required for each in arguments) else []
+    cases += [[flag] for _path, flag in NUMBERS if path == _path][:1]
+    for words in cases:
+        assert call(*path, *words) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("minicache: ")
+        assert err.endswith(" --help` describes its arguments and options\n") or "NAME must be one of " in err
+        assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=" ".join)

@@ -202,7 +202,7 @@ def test_how_many_names(tmp_path, capsys):
     assert call(tmp_path / "a") == 2
     assert "give two JSON files, or a JSON Lines file and two line numbers or ids" in capsys.readouterr().err
     assert call("a", "b", "--prefill-speed", "-3") == 2
-    assert "give a number above 0, not -3" in capsys.readouterr().err
+    assert "must be a number above 0, not -3" in capsys.readouterr().err
 
 
 def run(*args, **more):

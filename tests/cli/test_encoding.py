@@ -38,7 +38,13 @@ ONE_ENCODING = [  # because these take seconds
         marks=[MODEL, pytest.mark.nightly],
     ),
 ]
-WRONG = [["sim", "run", "→"], ["bench", "é"], ["diff", "é→.json", "b.json"]]
+WRONG = [
+    ["sim", "run", "→"],
+    ["bench", "é"],
+    ["sim", "list", "→"],
+    ["sim", "run", "--é"],
+    ["diff", "é→.json", "b.json"],
+]
 ENCODINGS = ["ascii", "latin-1"]
 
 

@@ -77,7 +77,7 @@ def test_help_starts_without_torch_and_at_once():
 
 def test_an_unknown_option_exits_with_2(capsys):
     assert call("doctor", "--verbose") == 2
-    assert "No such option: --verbose" in capsys.readouterr().err
+    assert "`minicache doctor` has no option '--verbose': `minicache doctor --help` " in capsys.readouterr().err
 
 
 def test_entry_points_are_read_only_for_a_name_that_is_not_in_the_table(monkeypatch, capsys):

@@ -66,7 +66,7 @@ WRONG = {
     "size without end": ([NAME, "--svg", "OUT", "--size", "9" * 5000 + "x20"], ["--size", "160x48"]),
     "step without end": ([NAME, "--svg", "OUT", "--step", "9" * 5000], ["--step"]),
     "setting without end": ([NAME, "--svg", "OUT", "--set", "cache.num_blocks=" + "9" * 5000], ["num_blocks"]),
-    "step of no number": ([NAME, "--svg", "OUT", "--step", "two"], ["--step", "valid integer"]),
+    "step of no number": ([NAME, "--svg", "OUT", "--step", "two"], ["--step must be a whole number, not 'two'"]),
 }
 
 
