@@ -45,7 +45,7 @@ class About(Selecting):
         """`hash chain · 512 blocks of 16`, `radix tree · 8,192 blocks of 1 · lru`, at this place."""
         kind = CACHE_NAMES[self.timeline.kind]
         order = f" · {self.strategy()}" if self.timeline.kind == "radix" else ""
-        return f"{kind} · {self.view.num_blocks - 1:,} blocks of {self.view.block_size}{order}"
+        return f"{kind} · {self.view.capacity:,} blocks of {self.view.block_size}{order}"
 
     def story(self) -> str:
         """The title, and below it what the scenario is about."""

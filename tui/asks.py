@@ -143,7 +143,7 @@ def policy_suggestion(timeline: Timeline, place: int) -> str:
 
 def _num_blocks(timeline: Timeline, place: int) -> int:
     """Blocks of the pool, the null block not counted."""
-    return timeline.at(place).num_blocks - 1
+    return timeline.at(place).capacity
 
 
 def _block_size(timeline: Timeline, place: int) -> int:

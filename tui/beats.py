@@ -17,7 +17,6 @@ from enum import StrEnum
 
 from minicache.core import events as ev
 from minicache.core.events import Event
-from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.timeline import Timeline
 
 ALWAYS = (
@@ -33,6 +32,7 @@ ALWAYS = (
     ev.NodeSplit,
     ev.CacheReset,
     ev.PoolReplaced,
+    ev.PoolShrunk,
     ev.DuplicatesFreed,
 )
 CONFIRMS = (  # by any of these the request's lookup turns out to count
@@ -173,8 +173,6 @@ class Beats:
                 if self._shortage.get(event.request) != (event.needed, event.free):
                     self._shortage[event.request] = event.needed, event.free
                     self._stop(place)
-            case ev.BlocksAllocated() if event.request == TAKEN_AWAY:
-                self._stop(place)
             case ev.TokensComputed() if event.num_tokens > 1 or event.start < self._lengths[event.request]:
                 self._deferred = place, event
             case ev.TokensSampled():

@@ -21,6 +21,8 @@ from .signs import MEANINGS, NEWS, Sign
 CODES: tuple[Sign, ...] = tuple(Sign)  # what a code stands for
 CODE = {sign: code for code, sign in enumerate(CODES)}
 EMPTY, FINDABLE, USED, SHARED = (CODE[sign] for sign in (Sign.EMPTY, Sign.FINDABLE, Sign.USED, Sign.SHARED))
+NULL = CODE[Sign.NULL]
+NEVER = 2  # whether a block can be found, if it is never handed out: the null block, and removed ones
 
 Saved = list[tuple[int, int, int, int]]  # block, its holders, whether it can be found, its news
 
@@ -39,7 +41,7 @@ class Cells:
     def __init__(self, view: EngineView) -> None:
         self.view = view
         self._holders = array("I", bytes(4 * view.num_blocks))
-        self._findable = bytearray(view.num_blocks)
+        self._findable = bytearray(view.num_blocks)  # 0, 1, or NEVER: not in the pool
         self._news = bytearray(view.num_blocks)  # a code; 0 is none
         self._fresh: set[int] = set()  # blocks with news
         self._touched: dict[int, tuple[int, int]] = {}
@@ -49,11 +51,12 @@ class Cells:
                     self._holders[block] += 1
         for block in chain(view.hashes, *(node.blocks for node in view.nodes.values())):
             self._findable[block] = True
-        self.codes = self._findable.translate(bytes([EMPTY, FINDABLE]).ljust(256))
+        for block in (NULL_BLOCK, *view.removed):
+            self._findable[block] = NEVER
+        self.codes = self._findable.translate(bytes([EMPTY, FINDABLE, NULL]).ljust(256))
         for block in set(chain.from_iterable(view.tables.values())):
             self.codes[block] = self._what(block)
-        self._totals = [self.codes.count(code) for code in (EMPTY, FINDABLE, USED, SHARED)]  # the null block as empty
-        self.codes[NULL_BLOCK] = CODE[Sign.NULL]
+        self._totals = [self.codes.count(code) for code in range(len(CODES))]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -74,11 +77,13 @@ class Cells:
         return next((sign for sign in (*NEWS, Sign.SHARED, Sign.USED) if sign in signs), Sign.FINDABLE), sharers
 
     def counts(self) -> Counts:
-        empty, findable, used, shared = self._totals
-        return Counts(used + shared, findable, empty - 1)  # without the null block
+        totals = self._totals
+        return Counts(totals[USED] + totals[SHARED], totals[FINDABLE], totals[EMPTY])
 
     def describe(self, block: int) -> str:
         """The block in a few words."""
+        if block in self.view.removed:
+            return f"block b{block}: taken out of the pool"
         holders = self._holders[block]
         if holders > 1 and self[block] is Sign.SHARED:
             return f"block b{block}: in use by {holders} requests"
@@ -109,7 +114,7 @@ class Cells:
         holders = self._holders[block]
         if holders:
             return USED if holders == 1 else SHARED
-        return FINDABLE if self._findable[block] else EMPTY
+        return (EMPTY, FINDABLE, NULL)[self._findable[block]]
 
     def _set(self, block: int, holders: int, findable: int, news: int) -> None:
         if block not in self._touched:
@@ -177,8 +182,11 @@ class Cells:
         self._put(saved, event.blocks, findable=0, news=CODE[Sign.EVICTED])
 
     def on_CacheReset(self, event: ev.CacheReset, saved: Saved) -> None:
-        findable = [block for block, found in enumerate(self._findable) if found]
+        findable = [block for block, found in enumerate(self._findable) if found == 1]
         self._put(saved, findable, findable=0, news=CODE[Sign.EVICTED])
+
+    def on_PoolShrunk(self, event: ev.PoolShrunk, saved: Saved) -> None:
+        self._put(saved, event.blocks, findable=NEVER, news=0)
 
     def on_BlocksReleased(self, event: ev.BlocksReleased, saved: Saved) -> None:
         request = self.view.requests.get(event.request)
@@ -205,6 +213,7 @@ _HANDLERS: dict[type[ev.Event], Callable[..., None]] = {
     ev.BlocksEvicted: Cells.on_BlocksEvicted,
     ev.NodesEvicted: Cells.on_BlocksEvicted,
     ev.CacheReset: Cells.on_CacheReset,
+    ev.PoolShrunk: Cells.on_PoolShrunk,
     ev.BlocksReleased: Cells.on_BlocksReleased,
     ev.BlockTableRewritten: Cells.on_BlockTableRewritten,
     ev.DuplicatesFreed: Cells.on_DuplicatesFreed,

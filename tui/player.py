@@ -131,7 +131,7 @@ class Player(About):
         if block in view.hashes:
             return self._chain.text(view.hashes[block])
         for request, table in view.tables.items():
-            if block in table and (known := view.requests.get(request)) is not None:  # some are nobody's: taken away
+            if block in table and (known := view.requests.get(request) or view.ended.get(request)):
                 start = table.index(block) * size
                 tokens = self.texts.of(request, known.tokens, known.num_prompt_tokens)
                 return tokens.piece(start, min(start + size, len(known.tokens)))

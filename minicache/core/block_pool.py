@@ -87,11 +87,17 @@ class BlockPool:
         require_int("num_blocks", num_blocks, 2)
         self.blocks = [Block(id) for id in range(num_blocks)]
         self.free_queue = FreeQueue(range(1, num_blocks))
+        self.removed: list[int] = []  # blocks that are never handed out again
         self._copies: dict[bytes, dict[int, None]] = {}  # hash -> the blocks with that hash, first published first
 
     @property
     def num_blocks(self) -> int:
         return len(self.blocks)
+
+    @property
+    def capacity(self) -> int:
+        """Blocks that requests can hold: neither the null block nor the removed blocks count."""
+        return self.num_blocks - 1 - len(self.removed)
 
     @property
     def num_free(self) -> int:
@@ -101,7 +107,7 @@ class BlockPool:
     @property
     def usage(self) -> float:
         """The fraction of the usable blocks that is held, 0 to 1. A findable block that no request holds is free."""
-        return 1 - self.num_free / (self.num_blocks - 1)
+        return 1 - self.num_free / self.capacity
 
     def allocate(self, count: int) -> Allocation:
         """Take `count` blocks from the head of the free queue and give each one reference.
@@ -185,9 +191,16 @@ class BlockPool:
             del self._copies[block.hash]
         block.hash = None
 
+    def remove(self, blocks: Sequence[int]) -> None:
+        """Take blocks out of the pool: they are never handed out again. Each has one reference, from `allocate`, which
+        is dropped."""
+        for id in blocks:
+            self.blocks[id].ref_count = 0
+        self.removed.extend(blocks)
+
     def reset(self) -> bool:
         """Forget every hash. Returns `False`, with nothing changed, while a block is held."""
-        if self.num_free < self.num_blocks - 1:
+        if self.num_free < self.capacity:
             return False
         for block in self.blocks:
             block.hash = None
@@ -211,13 +224,16 @@ class BlockPool:
     def check(self, ref_counts: dict[int, int]) -> None:
         """Compare every count with `ref_counts`, which maps each held block to the number of block tables that name it.
         Raises `CorruptState` at the first disagreement. Changes nothing."""
+        removed = frozenset(self.removed)
         for block in self.blocks[1:]:
             expected = ref_counts.get(block.id, 0)
             if block.ref_count != expected:
                 raise CorruptState(
                     f"block {block.id} counts {block.ref_count} references, but {expected} block tables name it"
                 )
-            if (block.id in self.free_queue) != (expected == 0):
+            if block.id in removed and (expected or block.id in self.free_queue or block.hash is not None):
+                raise CorruptState(f"the removed block {block.id} is held, free or findable")
+            if (block.id in self.free_queue) != (expected == 0 and block.id not in removed):
                 place = "missing from" if expected == 0 else "in"
                 raise CorruptState(f"block {block.id} has {expected} references and is {place} the free queue")
         null = self.blocks[NULL_BLOCK]

@@ -18,7 +18,7 @@ from minicache.core.event_fields import read_fields
 from minicache.core.events import Event
 from minicache.core.request import Namespace
 
-SCHEMA_VERSION = 2  # 2: PoolReplaced; causes as values instead of sentences; where published tokens start
+SCHEMA_VERSION = 2  # 2: PoolReplaced, PoolShrunk; causes as values instead of sentences; where published tokens start
 TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__subclasses__()}
 _STAMPS = ("seq", "step", "time")
 

@@ -223,8 +223,8 @@ class BlocksUnpublished(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksEvicted(Event):
-    """Free blocks lost their hashes and are no longer findable. `request` needed the blocks (`None`: `evict()` was
-    called)."""
+    """Free blocks lost their hashes and are no longer findable. `request` needed the blocks (`None`: `evict()` or
+    `shrink()` was called)."""
 
     blocks: tuple[int, ...]
     hashes: tuple[bytes, ...]
@@ -245,6 +245,13 @@ class PoolReplaced(Event):
 
     num_blocks: int
     block_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShrunk(Event):
+    """`blocks`, which were free, are no longer part of the pool: until it is replaced, no request gets them."""
+
+    blocks: tuple[int, ...]
 
 
 # The radix tree
@@ -301,7 +308,7 @@ class BlockTableRewritten(Event):
 @dataclass(frozen=True, slots=True)
 class NodesEvicted(Event):
     """Leaves were removed from the tree, in this order, and their blocks freed. `request` needed the blocks (`None`:
-    `evict()` was called)."""
+    `evict()` or `shrink()` was called)."""
 
     nodes: tuple[int, ...]
     blocks: tuple[int, ...]

@@ -132,7 +132,7 @@ class HashChainCache(PagedCache):
     def _hold(self, holder: Holder, match: Match) -> None:
         self.pool.touch(match.blocks)
 
-    def _take(self, request: Request, count: int) -> list[int]:
+    def _take(self, request: Request | None, count: int) -> list[int]:
         blocks, evicted = self.pool.allocate(count)
         self._emit_evicted(evicted, request)
         return blocks

@@ -11,8 +11,9 @@ LossCause = Literal["needed", "evict_called", "not_computed", "reset"]
 class Loss:
     """In which step a block became unfindable, and why.
 
-    `needed`: `request` needed the block (`None`: the caller may not learn which request). `evict_called`: `evict()` was
-    called. `not_computed`: its request gave it up before its KV was computed. `reset`: the whole cache was reset.
+    `needed`: `request` needed the block (`None`: the caller may not learn which request). `evict_called`: `evict()` or
+    `shrink()` was called. `not_computed`: its request gave it up before its KV was computed. `reset`: the whole cache
+    was reset.
     """
 
     step: int

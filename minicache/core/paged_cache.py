@@ -19,6 +19,7 @@ from minicache.core.events import (
     BlocksAllocated,
     BlocksReleased,
     CacheReset,
+    PoolShrunk,
 )
 from minicache.core.prefix_cache import CacheSnapshot, Match, MatchEnd
 from minicache.core.request import Request
@@ -69,7 +70,7 @@ class PagedCache(ABC):
 
     @property
     def capacity(self) -> int:
-        return self.pool.num_blocks - 1
+        return self.pool.capacity
 
     @property
     def num_free(self) -> int:
@@ -167,6 +168,20 @@ class PagedCache(ABC):
             self.events.emit(CacheReset(tuple(self.pool.free_queue)))
         return True
 
+    def shrink(self, count: int) -> bool:
+        """Take `count` blocks out of the pool for ever, evicting cached ones if necessary. Returns `False`, with
+        nothing changed, if fewer are free. Raises `InvalidArgument` unless at least one block stays."""
+        if require_int("count", count, 1) >= self.capacity:
+            raise InvalidArgument(f"count: {count} of {self.capacity} blocks are to go, and at least one must stay")
+        if count > self.num_free:
+            return False
+        self._end_matches()
+        blocks = self._take(None, count)
+        self.pool.remove(blocks)
+        if self.events:
+            self.events.emit(PoolShrunk(tuple(blocks)))
+        return True
+
     # Looking
 
     def _end_of(self, request: Request, num_tokens: int, limit: int) -> MatchEnd:
@@ -184,6 +199,7 @@ class PagedCache(ABC):
             block_size=self.block_size,
             num_blocks=self.pool.num_blocks,
             free=tuple(self.pool.free_queue),
+            removed=tuple(self.pool.removed),
             tables={id: tuple(h.request.block_table) for id, h in self._holders.items() if h.request.block_table},
         )
 
@@ -210,8 +226,9 @@ class PagedCache(ABC):
         """Keep the matched blocks from eviction until the holder gives them back."""
 
     @abstractmethod
-    def _take(self, request: Request, count: int) -> list[int]:
-        """Take `count` fresh blocks, evicting cached ones if necessary. The caller has checked that they fit."""
+    def _take(self, request: Request | None, count: int) -> list[int]:
+        """Take `count` fresh blocks for `request` (`None`: to remove them), evicting cached ones if necessary. They
+        fit: the caller has checked."""
 
     @abstractmethod
     def _let_go(self, holder: Holder) -> None:
@@ -256,7 +273,7 @@ class NoCache(PagedCache):
     def _hold(self, holder: Holder, match: Match) -> None:
         raise AssertionError("a cache that never matches has nothing to hold")
 
-    def _take(self, request: Request, count: int) -> list[int]:
+    def _take(self, request: Request | None, count: int) -> list[int]:
         return self.pool.allocate(count).blocks
 
     def _let_go(self, holder: Holder) -> None:

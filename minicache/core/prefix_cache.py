@@ -66,15 +66,17 @@ class NodeSnapshot:
 class CacheSnapshot:
     """The contents of a cache and the blocks that each request holds: a copy, which later calls do not change.
 
-    `block_size` is in tokens; `num_blocks` counts the null block too. `free` is the free queue, head first. `tables`
-    maps each request that holds blocks to its block table. Only a hash chain fills `hashes` (findable block -> its
-    hash) and `copies` (hash -> its blocks, first published first). Only a radix cache fills `nodes` (by id, without the
-    root 0) and `locks` (request -> the node that it locks).
+    `block_size` is in tokens; `num_blocks` counts the null block too. `free` is the free queue, head first. `removed`
+    lists the blocks that were taken out of the pool, in this order. `tables` maps each request that holds blocks to its
+    block table. Only a hash chain fills `hashes` (findable block -> its hash) and `copies` (hash -> its blocks, first
+    published first). Only a radix cache fills `nodes` (by id, without the root 0) and `locks` (request -> the node that
+    it locks).
     """
 
     block_size: int
     num_blocks: int
     free: tuple[int, ...]
+    removed: tuple[int, ...] = ()
     tables: dict[str, tuple[int, ...]] = field(default_factory=dict)
     hashes: dict[int, bytes] = field(default_factory=dict)
     copies: dict[bytes, tuple[int, ...]] = field(default_factory=dict)

@@ -184,7 +184,7 @@ class RadixCache(PagedCache):
         assert isinstance(match.node, Node)
         self._lock(holder, match.node)
 
-    def _take(self, request: Request, count: int) -> list[int]:
+    def _take(self, request: Request | None, count: int) -> list[int]:
         self._evict(count - self.pool.num_free, request)
         return self.pool.allocate(count).blocks
 

@@ -79,6 +79,7 @@ class CacheView(View):
     num_blocks: int
     block_size: int
     free: FreeQueue = field(init=False)
+    removed: list[int] = field(default_factory=list)
     tables: dict[str, list[int]] = field(default_factory=dict)
     num_holders: Counter[int] = field(default_factory=Counter)
     hashes: dict[int, bytes] = field(default_factory=dict)
@@ -89,12 +90,18 @@ class CacheView(View):
     def __post_init__(self) -> None:
         self.free = FreeQueue(range(1, self.num_blocks))
 
+    @property
+    def capacity(self) -> int:
+        """Blocks that requests can hold: neither the null block nor the removed blocks count."""
+        return self.num_blocks - 1 - len(self.removed)
+
     def snapshot(self) -> CacheSnapshot:
         """A copy of the state, as `PrefixCache.snapshot()` returns it."""
         return CacheSnapshot(
             block_size=self.block_size,
             num_blocks=self.num_blocks,
             free=tuple(self.free),
+            removed=tuple(self.removed),
             tables={request: tuple(table) for request, table in self.tables.items()},
             hashes=dict(self.hashes),
             copies={hash: tuple(blocks) for hash, blocks in self.copies.items()},
@@ -174,8 +181,13 @@ class CacheView(View):
     def on_PoolReplaced(self, event: ev.PoolReplaced) -> None:
         self.num_blocks, self.block_size = event.num_blocks, event.block_size
         self.free = FreeQueue(range(1, self.num_blocks))
-        for part in (self.tables, self.num_holders, self.hashes, self.copies, self.nodes, self.locks):
+        for part in (self.removed, self.tables, self.num_holders, self.hashes, self.copies, self.nodes, self.locks):
             part.clear()
+
+    def on_PoolShrunk(self, event: ev.PoolShrunk) -> None:
+        for block in event.blocks:
+            self.free.remove(block)
+        self.removed.extend(event.blocks)
 
     # The radix tree
 

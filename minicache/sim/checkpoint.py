@@ -38,6 +38,7 @@ class Checkpoint:
     block_size: int
     step: int
     free: "array[int]"
+    removed: "array[int]"
     tables: dict[str, "array[int]"]
     hashed: "array[int]"  # findable blocks, hash by hash, and among equals in the order of publication
     hashes: list[bytes]  # theirs
@@ -57,6 +58,7 @@ class Checkpoint:
             block_size=view.block_size,
             step=view.step,
             free=array("I", view.free),
+            removed=array("I", view.removed),
             tables={id: array("I", table) for id, table in view.tables.items()},
             hashed=array("I", [block for blocks in view.copies.values() for block in blocks]),
             hashes=[hash for hash, blocks in view.copies.items() for _ in blocks],
@@ -87,7 +89,7 @@ class Checkpoint:
     def filling(self, view: EngineView) -> Iterator[None]:
         """Bring a new view without blocks into that state, in pieces of about the same time, so that the caller can do
         something else in between."""
-        view.num_blocks = self.num_blocks
+        view.num_blocks, view.removed = self.num_blocks, list(self.removed)
         view.step = self.step
         view.requests = {id: _unpack(packed) for id, packed in self.requests.items()}
         view.waiting, view.running = list(self.waiting), list(self.running)

@@ -176,6 +176,8 @@ def _state_of_block(scene: Scene, block: int, content: str) -> str:
             "Block b0 is the null block: it fills the empty places of block tables, and is never handed out, published "
             "or evicted."
         )
+    if block in scene.view.removed:
+        return f"Block b{block} was taken out of the pool: no request can get it."
     owners = scene.holders([block])
     if owners:
         return f"Block b{block} is in use by {listed(owners)}, and a lookup finds {content or 'nothing in it'}."

@@ -109,16 +109,14 @@ class ShrinkPool:
     count: int
 
     def apply(self, sim: Simulator) -> None:
-        there = sim.cache.capacity - sim.num_taken
+        there = sim.cache.capacity
         left = there - self.count
         if self.count < 1 or left < 1:
             raise BadChange(
                 f"count must be from 1 to {there - 1:,}, as one of the {there:,} blocks must stay, not {self.count:,}"
             )
         _require_fit(sim, left, sim.cache.block_size)
-        if not sim.take_away(self.count):
-            sim.scheduler.preempt_all()
-            sim.take_away(self.count)
+        sim.shrink_pool(self.count)
 
     def describe(self) -> str:
         return f"{plural(self.count, 'block')} {'is' if self.count == 1 else 'are'} taken away"
@@ -134,7 +132,7 @@ class SetBlockSize:
     def apply(self, sim: Simulator) -> None:
         if self.block_size < 1:
             raise BadChange(f"block_size must be at least 1, not {self.block_size:,}")
-        tokens = (sim.cache.capacity - sim.num_taken) * sim.cache.block_size
+        tokens = sim.cache.capacity * sim.cache.block_size
         if self.block_size > tokens:
             raise BadChange(f"block_size must be at most {tokens:,}, the tokens of the pool, not {self.block_size:,}")
         _put_in(sim, tokens // self.block_size, self.block_size)

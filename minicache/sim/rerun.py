@@ -15,7 +15,6 @@ from minicache.sim.errors import BadChange
 from minicache.sim.prompt import Tokens
 from minicache.sim.run_index import RunIndex
 from minicache.sim.scenario import KINDS, CacheSettings, Kind, RequestSpec, Scenario
-from minicache.sim.simulator import TAKEN_AWAY
 from minicache.sim.tokens import RecordedSampler
 
 
@@ -49,9 +48,8 @@ def scenario_of(index: RunIndex, settings: Mapping[str, Any], kind: Kind) -> tup
 
 def _require_own_decisions(index: RunIndex) -> None:
     """Raises `BadChange` if the caller or a fork did something in the run that the scheduler would not do again."""
-    kinds = ("RequestAborted", "CacheReset", "PoolReplaced")
+    kinds = ("RequestAborted", "CacheReset", "PoolReplaced", "PoolShrunk")
     places = [place for kind in kinds for place in index.of_kind(kind)[:1]]
-    places += index.of_request(TAKEN_AWAY, len(index.events))[:1]
     if places:
         event = index.events[min(places)]
         raise BadChange(

@@ -10,7 +10,6 @@ from minicache.core import events as ev
 from minicache.core.explain import Explanation
 from minicache.sim.phrases import plural
 from minicache.sim.scene import Scene
-from minicache.sim.simulator import TAKEN_AWAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ LOOKUPS: dict[str, tuple[str, str]] = {
         "leaves first, in the strategy's order",
         "With more blocks in the pool, or if {request} had come before step {step}, it would still have been there.",
     ),
-    "evict_called": ("lost KV is computed again", "Without the call of evict() it would still have been there."),
+    "evict_called": ("lost KV is computed again", "Without this eviction it would still have been there."),
     "given_up": (
         "lost KV is computed again",
         "If the request that gave it up had computed its KV first, it would still have been there.",
@@ -204,6 +203,11 @@ EVENTS: dict[type[ev.Event], Rule] = {
         "If the pool had kept its shape, the running requests would have gone on, and hits would still be possible.",
         f"{SCHEDULER}.replace_cache",
     ),
+    ev.PoolShrunk: Rule(
+        "a pool with fewer blocks",
+        "With these blocks in the pool, fewer requests would wait, and blocks would be evicted later.",
+        f"{PAGED}.shrink",
+    ),
     ev.NodeSplit: Rule(
         "a match ends at a node",
         "If both had gone on in the same way to the end of the node, the node would not have been split.",
@@ -247,18 +251,11 @@ IN_THE_TREE: dict[type[ev.Event], Rule] = {
         f"{RADIX}._let_go",
     ),
 }
-TAKEN_OUT = Rule(  # by a fork; to the pool it is as if a request held them for ever
-    "a pool with fewer blocks",
-    "These blocks never come back: they count as in use to the end, so requests wait and blocks are evicted sooner.",
-    f"{POOL}.allocate",
-)
 MODELLED = "Modelled times come from a formula, not from a clock."
 
 
 def rule_of(event: ev.Event, scene: Scene) -> Rule:
     """The rule for an event that the scene's view has just taken."""
-    if isinstance(event, ev.BlocksAllocated) and event.request == TAKEN_AWAY:
-        return TAKEN_OUT
     if scene.finding is not None:
         return _lookup_rule(scene.finding, scene)
     if isinstance(event, ev.BlocksPublished) and scene.is_ahead(event):
@@ -338,7 +335,7 @@ def _otherwise(event: ev.Event, scene: Scene) -> str | None:
 def _arrived(event: ev.RequestArrived, scene: Scene) -> str:
     needed = -(-(len(event.tokens) + event.max_tokens - 1) // scene.view.block_size)
     return (
-        f"At its longest it needs {plural(needed, 'block')} of the pool's {scene.view.num_blocks - 1:,}: with fewer "
+        f"At its longest it needs {plural(needed, 'block')} of the pool's {scene.view.capacity:,}: with fewer "
         f"than {needed:,} it would have been refused."
     )
 

@@ -111,9 +111,12 @@ class _Step:
 
 
 class RunIndex(Follower):
-    """`events` are those of the run so far; an event is in them when `on` takes it. `capacity` is the number of blocks
-    of the first pool, later of the largest, the null block not counted. `clock` says what the times are: modelled, or
-    measured by a real run. Arrays of places ascend."""
+    """`events` are those of the run so far; an event is in them when `on` takes it. `clock` says what the
+    times are: modelled, or measured by a real run. Arrays of places ascend.
+
+    `capacity` is that of the pool when the largest share of it was in use, namely `totals["peak_blocks"]` blocks; at
+    first, that of the first pool.
+    """
 
     def __init__(
         self, events: Sequence[Event], capacity: int, clock: Literal["modelled", "measured"] = "modelled"
@@ -226,11 +229,20 @@ class RunIndex(Follower):
         self._sums["max_waiting"] = max(self._sums["max_waiting"], len(view.waiting))
 
     def on_BlocksAdopted(self, event: ev.BlocksAdopted, view: EngineView) -> None:
-        self._sums["peak_blocks"] = max(self._sums["peak_blocks"], len(view.num_holders))
+        self._count_used(view)
 
     def on_BlocksAllocated(self, event: ev.BlocksAllocated, view: EngineView) -> None:
         self._sums["allocated_blocks"] += len(event.blocks)
-        self._sums["peak_blocks"] = max(self._sums["peak_blocks"], len(view.num_holders))
+        self._count_used(view)
+
+    def on_PoolShrunk(self, event: ev.PoolShrunk, view: EngineView) -> None:
+        self._count_used(view)
+
+    def _count_used(self, view: EngineView) -> None:
+        """Blocks of two pools are not compared, but the share of its pool that is in use."""
+        used = len(view.num_holders)
+        if used * self.capacity > self._sums["peak_blocks"] * view.capacity:
+            self._sums["peak_blocks"], self.capacity = used, view.capacity
 
     def on_BlocksPublished(self, event: ev.BlocksPublished, view: EngineView) -> None:
         parent = event.parent
@@ -261,7 +273,6 @@ class RunIndex(Follower):
         self._forget_hit_rates()
 
     def on_PoolReplaced(self, event: ev.PoolReplaced, view: EngineView) -> None:
-        self.capacity = max(self.capacity, event.num_blocks - 1)
         self._forget_hit_rates()
 
     def _forget_hit_rates(self) -> None:

@@ -15,6 +15,7 @@ from minicache.core import EventStream, HashChainCache, PrefixCache, RadixCache,
 from minicache.core.errors import InvalidArgument, RequestTooLong
 from minicache.core.event_stream import Sink
 from minicache.core.events import PoolReplaced
+from minicache.core.paged_cache import PagedCache
 from minicache.core.step_plan import StepPlan
 from minicache.sim import prompt
 from minicache.sim.cost_model import CostModel
@@ -22,7 +23,6 @@ from minicache.sim.errors import Stuck
 from minicache.sim.scenario import CacheSettings, Kind, RequestSpec, Scenario
 from minicache.sim.tokens import Sampler
 
-TAKEN_AWAY = "(taken away)"  # id of the request that holds the blocks a fork took away
 IDLE_STEPS = 20  # steps without a token, with no request still to arrive, after which the run counts as stuck
 
 
@@ -62,7 +62,6 @@ class Simulator:
         self._stepped: list[tuple[int, int, RequestSpec]] = []
         self._followers: dict[str, list[RequestSpec]] = {}
         self._idle = 0
-        self._taken: Request | None = None  # holds the blocks that were taken away
         for spec in scenario.requests:
             self.expect(spec)
 
@@ -86,30 +85,24 @@ class Simulator:
 
     # The pool
 
-    @property
-    def num_taken(self) -> int:
-        """The number of blocks that were taken away."""
-        return len(self._taken.block_table) if self._taken else 0
-
-    def take_away(self, count: int) -> bool:
-        """Take blocks out of the pool until it is replaced: a request that never ends holds them. Returns `False`, with
-        nothing changed, if too few are free."""
-        holder = self._taken or Request(TAKEN_AWAY, [0])
-        if not self.cache.allocate(holder, None, count * self.cache.block_size):
-            return False
-        holder.num_computed_tokens += count * self.cache.block_size
-        self._taken = holder
-        return True
-
     def replace_pool(self, settings: CacheSettings) -> None:
         """Go on with an empty cache of these settings; running requests are preempted first. Emits `PoolReplaced`,
         except before the first event: then the run begins with this cache. Raises as `Scheduler.replace_cache` does."""
         cache = build_cache(settings, self.events)
         self.scheduler.replace_cache(cache)
         self.scenario = replace(self.scenario, caches=self.scenario.caches | {settings.kind: settings})
-        self.cache, self._taken = cache, None
+        self.cache = cache
         if self.events.seq:
             self.events.emit(PoolReplaced(settings.num_blocks, settings.block_size))
+
+    def shrink_pool(self, count: int) -> None:
+        """Take `count` blocks out of the pool until it is replaced. If too few are free, all running requests are
+        preempted first. Raises `InvalidArgument` as `PagedCache.shrink` does, and for a cache that cannot shrink."""
+        if not isinstance(self.cache, PagedCache):
+            raise InvalidArgument(f"a {type(self.cache).__name__} cannot shrink")
+        if not self.cache.shrink(count):
+            self.scheduler.preempt_all()
+            self.cache.shrink(count)
 
     def set_strategy(self, strategy: str) -> None:
         """Evict in another order from now on, also from a pool that replaces this one. Raises `InvalidArgument` for an

@@ -24,8 +24,8 @@ from minicache.sim.phrases import (
 )
 from minicache.sim.run_index import RunIndex
 from minicache.sim.scene import Scene
-from minicache.sim.simulator import TAKEN_AWAY
 
+FOR_NO_REQUEST = "the pool was made smaller, or evict() was called"
 AROUND = 16  # tokens shown of a prompt around a token that differs, where blocks hold one token
 
 
@@ -51,7 +51,7 @@ def on_StepStarted(event: ev.StepStarted, scene: Scene) -> str:
 
 
 def on_StepFinished(event: ev.StepFinished, scene: Scene) -> str:
-    held, cached, capacity = len(scene.view.num_holders), scene.num_cached(), scene.view.num_blocks - 1
+    held, cached, capacity = len(scene.view.num_holders), scene.num_cached(), scene.view.capacity
     them = "it" if cached == 1 else "them"
     means = f" (a lookup can find {them}, and no request uses {them})" if cached else ""
     return (
@@ -182,9 +182,6 @@ def on_BlocksAdopted(event: ev.BlocksAdopted, scene: Scene) -> str:
 
 
 def on_BlocksAllocated(event: ev.BlocksAllocated, scene: Scene) -> str:
-    if event.request == TAKEN_AWAY:
-        count = len(event.blocks)
-        return f"{plural(count, 'block')} {_are(count)} taken out of the pool: {block_ranges(event.blocks)}."
     return (
         f"{event.request} takes {plural(len(event.blocks), 'fresh block')} from the head of the free queue: "
         f"{block_ranges(event.blocks)}."
@@ -245,7 +242,7 @@ def on_NodesEvicted(event: ev.NodesEvicted, scene: Scene) -> str:
 
 
 def _evicted_why(request: str | None) -> str:
-    return "evict() was called" if request is None else f"{request} needed blocks"
+    return FOR_NO_REQUEST if request is None else f"{request} needed blocks"
 
 
 def on_CacheReset(event: ev.CacheReset, scene: Scene) -> str:
@@ -256,6 +253,14 @@ def on_PoolReplaced(event: ev.PoolReplaced, scene: Scene) -> str:
     return (
         f"The pool is replaced by an empty one of {plural(event.num_blocks - 1, 'block')} of "
         f"{plural(event.block_size, 'token')}: everything that was cached is lost."
+    )
+
+
+def on_PoolShrunk(event: ev.PoolShrunk, scene: Scene) -> str:
+    count, left = len(event.blocks), scene.view.capacity
+    return (
+        f"{plural(count, 'block')} {_are(count)} taken out of the pool: {block_ranges(event.blocks)}. "
+        f"{plural(left, 'block')} {'stays' if left == 1 else 'stay'}."
     )
 
 
@@ -403,7 +408,7 @@ def _lost_why(finding: Explanation) -> str:
         case "needed":
             return f"{finding.loss.request or 'another request'} needed blocks"
         case "evict_called":
-            return "evict() was called"
+            return FOR_NO_REQUEST
         case "not_computed":
             return "its request gave it up before its KV was computed"
         case "reset":

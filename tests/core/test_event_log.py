@@ -20,6 +20,7 @@ EVENTS = [
     ev.BlocksEvicted((1,), (b"h",), "r"),
     ev.CacheReset((1, 2, 3)),
     ev.PoolReplaced(33, 4),
+    ev.PoolShrunk((5, 6)),
 ]
 
 

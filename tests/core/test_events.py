@@ -2,9 +2,11 @@
 
 import pytest
 
-from minicache.core import EventStream, Request, Scheduler, SchedulerConfig, events
+from minicache.core import EventStream, HashChainCache, RadixCache, Request, Scheduler, SchedulerConfig, events
+from minicache.core.errors import InvalidArgument
 from minicache.core.event_log import TYPES
 from minicache.core.events import Event, StepFinished, StepStarted
+from minicache.core.views import EngineView
 from tests.core.world import HASH, RADIX
 
 
@@ -78,3 +80,31 @@ def test_every_event_type_says_what_it_means():
     plain = [name for name, kind in TYPES.items() if not kind.__doc__]
     assert plain == []
     assert all(getattr(events, name) is kind for name, kind in TYPES.items())
+
+
+@pytest.mark.parametrize("new", [HashChainCache, RadixCache])
+def test_a_cache_that_shrinks_says_which_blocks_go_and_never_hands_them_out(new):
+    view = EngineView(11, 2)
+    cache = new(11, 2, events=EventStream(view))
+    stays, goes = Request("stays", [1, 2, 3, 4], 1), Request("goes", [5, 6, 7, 8], 1)
+    for request in (stays, goes):
+        assert cache.allocate(request, cache.lookup(request), 4)
+        request.num_computed_tokens = 4
+        cache.publish(request, 4)
+    cache.release(goes)
+    assert not cache.shrink(9), "two blocks are held, so eight are free"
+    assert cache.shrink(7), "six are empty, and one is evicted"
+    assert len(cache.snapshot().removed) == 7
+    assert (cache.capacity, view.capacity, cache.num_free) == (3, 3, 1)
+    later = Request("later", [9], 1)
+    assert cache.allocate(later, cache.lookup(later), 1)
+    assert not {*later.block_table, *stays.block_table} & {*view.removed}
+    for request in (stays, later):
+        cache.check()
+        assert view.snapshot() == cache.snapshot()
+        cache.release(request)
+    assert cache.reset()
+    cache.check()
+    assert view.snapshot() == cache.snapshot()
+    with pytest.raises(InvalidArgument, match="at least one must stay"):
+        cache.shrink(3)

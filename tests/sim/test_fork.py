@@ -87,7 +87,7 @@ def test_a_smaller_pool_evicts_and_preempts():
     timeline = TIMELINES["multi-turn", "radix"]
     capacity = timeline.settings["num_blocks"] - 1
     fork = timeline.fork(len(timeline) // 3, ShrinkPool(capacity - 300))
-    assert fork.at(len(fork) - 1).tables["(taken away)"]
+    assert fork.at(len(fork) - 1).capacity == 300
     running = find_scenario("chunked-prefill")
     middle = Timeline.record(running)
     tight = middle.fork(middle.place_of_step(6), ShrinkPool(44))

@@ -1,6 +1,7 @@
 """The index of a run says what a recount says, whatever pools the run has had."""
 
 from collections import Counter
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from minicache.core.views import EngineView
 from minicache.sim.errors import BadChange
 from minicache.sim.fork import SetBlockSize, SetNumBlocks, ShrinkPool
 from minicache.sim.library import find_scenario
+from minicache.sim.narrator import Narrator
 from minicache.sim.redact import redacted
 from minicache.sim.timeline import Timeline
 
@@ -35,16 +37,24 @@ def forked(timeline, data):
     return timeline
 
 
+def share(use):
+    """The share of a pool that is in use: `use` is the number of blocks used, and of all."""
+    return Fraction(*use)
+
+
 def require_recount(timeline):
     index, view = timeline.index, timeline.at(-1)
     used, waiting, rates, lookups = [], [], [], []
-    peak = most_waiting = evicted = 0
+    most_waiting = evicted = allocated = 0
+    peak = 0, view.capacity
     for event in timeline.events:
         view.apply(event)
         held = Counter(block for table in view.tables.values() for block in table)
         assert view.num_holders == held
-        if isinstance(event, ev.BlocksAdopted | ev.BlocksAllocated):
-            peak = max(peak, len(held))
+        assert not held.keys() & set(view.removed)
+        allocated += len(event.blocks) if isinstance(event, ev.BlocksAllocated) else 0
+        if isinstance(event, ev.BlocksAdopted | ev.BlocksAllocated | ev.PoolShrunk):
+            peak = max(peak, (len(held), view.capacity), key=share)
         if isinstance(event, ev.RequestAdmitted) and not event.resumed:
             prompt = view.requests[event.request].num_prompt_tokens
             lookups.append(Lookup(prompt, event.num_cached_tokens, view.block_size))
@@ -55,12 +65,13 @@ def require_recount(timeline):
             used.append(len(held))
             waiting.append(len(view.waiting))
             rates.append(DEFINITIONS["tokens of all"](lookups))
-            assert len(held) <= view.num_blocks - 1
+            assert len(held) <= view.capacity
     assert (list(index.used), list(index.waiting)) == (used, waiting)
     assert list(index.hit_rates_by_step) == pytest.approx(rates)
     totals = index.totals
-    assert totals["peak_blocks"] <= index.capacity
-    assert (totals["peak_blocks"], totals["max_waiting"], totals["evicted_blocks"]) == (peak, most_waiting, evicted)
+    assert (totals["peak_blocks"], index.capacity) == peak
+    assert (totals["max_waiting"], totals["evicted_blocks"]) == (most_waiting, evicted)
+    assert totals["allocated_blocks"] == allocated
     assert {name: index.hit_rates[name] for name in DEFINITIONS} == {
         name: function(lookups) for name, function in DEFINITIONS.items()
     }
@@ -81,23 +92,36 @@ def test_it_says_what_a_recount_says(run, data):
     require_recount(forked(TIMELINES[run], data))
 
 
-def test_blocks_that_were_taken_away_are_in_use_until_the_pool_is_replaced():
-    timeline = TIMELINES["chunked-prefill", "hash"]
-    shrunk = timeline.fork(-1, ShrinkPool(20))
-    place = shrunk.place_of_step(3)
-    fork = shrunk.fork(place, SetBlockSize(4))
+@pytest.mark.parametrize("kind", ["hash", "radix"])
+def test_blocks_that_were_taken_away_are_not_in_use(kind):
+    timeline = Timeline.record(find_scenario("timestamp-top"), kind)
+    shrunk = timeline.fork(-1, ShrinkPool(100))
+    require_recount(shrunk)
+    assert shrunk.at(len(shrunk) - 1).capacity == timeline.at(-1).capacity - 100
+    assert list(shrunk.index.used) == list(timeline.index.used), "there was room enough: the run goes as before"
+    for name in ("peak_blocks", "allocated_blocks", "evicted_blocks"):
+        assert shrunk.index.totals[name] == timeline.index.totals[name]
+    fork = shrunk.fork(shrunk.place_of_step(3), SetNumBlocks(3000))
+    assert fork.at(len(fork) - 1).capacity == 3000, "no block of the new pool is missing"
+
+
+def test_a_smaller_pool_says_how_many_blocks_it_has():
+    timeline = Timeline.record(find_scenario("thrashing"), "hash")
+    [place] = list(timeline.index.of_kind("StepFinished"))[-3:-2]
+    fork = timeline.fork(place, ShrinkPool(20))
+    lines = [line.words for line in Narrator(fork).lines()]
+    assert not any("(taken away)" in words for words in lines)
+    assert "Of 56 blocks, 0 are in use" in lines[-1]
+    assert any("20 blocks are taken out of the pool" in words and "56 blocks stay." in words for words in lines)
+
+
+@pytest.mark.parametrize("change", [SetBlockSize(4), SetBlockSize(64), SetNumBlocks(100), SetNumBlocks(1000)], ids=str)
+def test_the_peak_is_the_largest_share_of_a_pool_that_was_in_use(change):
+    timeline = Timeline.record(find_scenario("thrashing"), "hash")
+    assert (timeline.index.totals["peak_blocks"], timeline.index.capacity) == (76, 76)
+    fork = timeline.fork(timeline.index.of_kind("StepFinished")[-3], change)
     require_recount(fork)
-    before = fork.completed_steps(place)
-    assert min(fork.index.used[:before]) >= 20
-    assert fork.index.used[-1] == 0, "all requests have ended, and nothing holds a block of the new pool"
-    assert {lookup.block_size for lookup in fork.index.lookups} == {timeline.settings["block_size"], 4}
-
-
-def test_the_largest_pool_is_the_room_that_a_run_had():
-    timeline = TIMELINES["preempt-and-resume", "hash"]
-    fork = timeline.fork(timeline.place_of_step(4), SetNumBlocks(100))
-    assert (timeline.index.capacity, fork.index.capacity) == (timeline.settings["num_blocks"] - 1, 100)
-    assert fork.fork(fork.place_of_step(5), SetNumBlocks(9)).index.capacity == 100
+    assert (fork.index.totals["peak_blocks"], fork.index.capacity) == (76, 76), "no later pool was fuller"
 
 
 @pytest.mark.parametrize("run", RUNS, ids=str)

@@ -66,7 +66,7 @@ def test_equal_prompts_get_equal_answers_and_an_adapter_is_another_model():
 def test_requests_that_wait_for_ever_stop_the_run():
     scenario = find_scenario("tail-first")
     sim = Simulator.of(scenario, "hash")
-    assert sim.take_away(6)
+    assert sim.cache.allocate(Request("of another user", [0]), None, 6 * sim.cache.block_size)
     with pytest.raises(Stuck, match="can never be admitted"):
         sim.run()
 

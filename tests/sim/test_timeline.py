@@ -203,7 +203,7 @@ def test_a_recorded_run_may_have_changed_its_pool(kind, tmp_path):
     with pytest.raises(BadChange, match=rf"event {replaced} \(PoolReplaced\) was not the scheduler's decision"):
         read.fork(0)
     write_recorded(timeline.fork(-1, ShrinkPool(1)), tmp_path / "run.jsonl")
-    with pytest.raises(BadChange, match=r"event 0 \(BlocksAllocated\) was not the scheduler's decision"):
+    with pytest.raises(BadChange, match=r"event 0 \(PoolShrunk\) was not the scheduler's decision"):
         read_recorded(tmp_path / "run.jsonl").fork(0)
 
 

@@ -57,7 +57,8 @@ def _cells(view, news):
     for block in range(view.num_blocks):
         holders = 0 if block in view.free else held[block]
         plain = [Sign.FINDABLE if block in findable else Sign.EMPTY, Sign.USED, Sign.SHARED][min(holders, 2)]
-        yield (news.get(block, plain) if block else Sign.NULL, holders)
+        never = not block or block in view.removed
+        yield (Sign.NULL if never else news.get(block, plain), holders)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -76,7 +77,7 @@ def test_the_counts_are_those_of_a_recount(name):
         view = player.view
         held = {block for table in view.tables.values() for block in table} - set(view.free)
         findable = set(view.hashes).union(*(node.blocks for node in view.nodes.values())) - held
-        assert player.cells.counts() == (len(held), len(findable), view.num_blocks - 1 - len(held) - len(findable))
+        assert player.cells.counts() == (len(held), len(findable), view.capacity - len(held) - len(findable))
 
 
 def test_every_sign_has_a_glyph_of_its_own_and_a_meaning():

@@ -204,14 +204,14 @@ def test_meters_are_those_of_a_recount(timeline):
         if lookups:
             assert rate.value == f"{100 * DEFINITIONS['tokens of all'](lookups):.1f} % of tokens"
         held = {b for table in player.view.tables.values() for b in table} - set(player.view.free)
-        assert pool.value == f"{100 * len(held) / (player.view.num_blocks - 1):.0f} %"
+        assert pool.value == f"{100 * len(held) / (player.view.capacity):.0f} %"
         assert waiting.value == str(len(player.view.waiting))
         assert now.value == f"{computed:,} in this step"
         for meter in (rate, pool, waiting, now):
             assert all(0 <= value <= 1 for value in meter.history)
             assert meter.definition.endswith(".")
         if isinstance(event, ev.StepFinished) and timeline.next(-1, "PoolReplaced") is None:
-            assert pool.history[-1] == len(held) / (player.view.num_blocks - 1)
+            assert pool.history[-1] == len(held) / (player.view.capacity)
             last = player.index.waiting[: player.index.steps_until(place)][-32:]
             assert waiting.history[-1] == len(player.view.waiting) / max(1, *last)
     assert any("looked-up" in meter.definition for meter in player.meters())

@@ -96,6 +96,13 @@ def on_BlockTableRewritten(view: EngineView, event: ev.BlockTableRewritten) -> I
     return undo
 
 
+def on_PoolShrunk(view: EngineView, event: ev.PoolShrunk) -> Inverse:
+    def undo() -> None:
+        del view.removed[len(view.removed) - len(event.blocks) :]
+
+    return _all(undo, _taken(view, event.blocks))
+
+
 def on_DuplicatesFreed(view: EngineView, event: ev.DuplicatesFreed) -> Inverse:
     return _given(view, event.blocks)
 
@@ -286,6 +293,7 @@ _HANDLERS: dict[type[ev.Event], Callable[[EngineView, Any], Inverse]] = {
     ev.BlocksAllocated: on_BlocksAdopted,
     ev.BlocksReleased: on_BlocksReleased,
     ev.BlockTableRewritten: on_BlockTableRewritten,
+    ev.PoolShrunk: on_PoolShrunk,
     ev.DuplicatesFreed: on_DuplicatesFreed,
     ev.BlocksPublished: on_BlocksPublished,
     ev.BlocksEvicted: on_BlocksEvicted,

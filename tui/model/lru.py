@@ -50,7 +50,7 @@ class Lru:
         match event:
             case ev.BlocksReleased():
                 return self._change(came=[block for block in event.freed if block in self.view.hashes])
-            case ev.BlocksAdopted() | ev.BlocksAllocated() | ev.BlocksEvicted():
+            case ev.BlocksAdopted() | ev.BlocksAllocated() | ev.PoolShrunk() | ev.BlocksEvicted():
                 return self._change(left=event.blocks)
             case ev.BlocksUnpublished():
                 self.empty_first = self.empty_first and self._rank.keys().isdisjoint(event.blocks)

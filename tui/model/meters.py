@@ -22,7 +22,7 @@ def meters_at(timeline: Timeline, place: int, view: EngineView, cells: Cells, in
     over = index.steps_until(place)
     steps = slice(max(0, over - HISTORY), over)
     rate = timeline.hit_rate(place)
-    capacity = max(1, len(cells) - 1)
+    capacity = max(1, view.capacity)
     used = cells.counts().used
     computed = _computed(timeline, place)
     return [

@@ -53,7 +53,9 @@ def rank_of(event: Event) -> int:
             return PREEMPTED
         case ev.RequestRejected() | ev.RequestAborted():
             return REFUSED
-        case ev.BlocksEvicted() | ev.NodesEvicted() | ev.CacheReset() | ev.PoolReplaced() | ev.BlocksUnpublished():
+        case ev.BlocksEvicted() | ev.NodesEvicted() | ev.BlocksUnpublished():
+            return EVICTED
+        case ev.CacheReset() | ev.PoolReplaced() | ev.PoolShrunk():
             return EVICTED
         case ev.NodeSplit():
             return SPLIT

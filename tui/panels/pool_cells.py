@@ -98,6 +98,7 @@ class PoolCells(Panel):
         owners = [request for request, table in self.player.view.tables.items() if block in table]
         words = [MEANINGS[sign].partition(":")[0]] if sign in (*NEWS, Sign.NULL) or not owners else []
         words += [f"in use by {', '.join(owners)}"] if owners else []
+        words = ["taken out of the pool"] if block in self.player.view.removed else words
         line.add(right, "focus").to(self._grid.label + 6).add(", ".join(words), str(sign) + (" cursor" if here else ""))
         if text := self.player.block_text(block):
             line.add(f'  "{text}"', "text")
