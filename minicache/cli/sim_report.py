@@ -9,6 +9,7 @@ from typing import Any
 from minicache.cli.console import print_json, stdout, writing
 from minicache.common.files import require_writable
 from minicache.core.event_log import to_json
+from minicache.core.events import PoolReplaced
 from minicache.sim.cost_model import CostModel
 from minicache.sim.expect import mismatches
 from minicache.sim.explainer import Explained
@@ -131,7 +132,16 @@ def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
         yield f"{'The' if first else 'The other'} cache: {scenario.caches[kind].describe()}; that is {meaning}."
     else:
         yield f"The cache: {kind}, {settings['num_blocks'] - 1} blocks of {settings['block_size']}."
+        yield from _later_pools(timeline)
         yield f"The clock: {settings.get('clock', 'as recorded')}."
+
+
+def _later_pools(timeline: Timeline) -> Iterator[str]:
+    """The pools that replaced the first one, in a line; nothing for a run with one pool."""
+    events = [timeline.events[place] for place in timeline.index.of_kind("PoolReplaced")]
+    pools = [f"{e.num_blocks - 1:,} blocks of {e.block_size:,}" for e in events if isinstance(e, PoolReplaced)]
+    if pools:
+        yield f"The pool was replaced by one of {', then '.join(pools)}."
 
 
 def _figures(timeline: Timeline) -> Iterator[str]:

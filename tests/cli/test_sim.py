@@ -7,8 +7,11 @@ import pytest
 
 from minicache.cli import main as cli
 from minicache.core.event_log import from_json
+from minicache.sim.fork import SetBlockSize, SetNumBlocks
 from minicache.sim.library import find_scenario, scenario_names
 from minicache.sim.phrases import GLOSSARY
+from minicache.sim.recorded import write_recorded
+from minicache.sim.timeline import Timeline
 
 
 def call(*args):
@@ -172,6 +175,19 @@ def test_bad_input_is_one_sentence_and_status_2(args, message, capsys):
     assert captured.out == ""
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_the_report_of_a_log_names_every_pool_and_the_fullest(tmp_path, capsys):
+    timeline = Timeline.record(find_scenario("thrashing"), "hash")
+    ends = timeline.index.of_kind("StepFinished")
+    fork = timeline.fork(ends[-3], SetBlockSize(4))
+    write_recorded(fork.fork(fork.index.of_kind("StepFinished")[-1], SetNumBlocks(3000)), tmp_path / "run.jsonl")
+    for options in ([], ["--plain"]):
+        assert call("run", str(tmp_path / "run.jsonl"), *options) == 0
+        words = " ".join(capsys.readouterr().out.split())
+        assert "The cache: hash, 76 blocks of 16." in words
+        assert "The pool was replaced by one of 304 blocks of 4, then 3,000 blocks of 4." in words
+        assert "t most 76 of 76" in words
 
 
 def test_a_log_of_another_version_is_refused(tmp_path, capsys):
