@@ -64,11 +64,11 @@ def run_scheduler(cache, config, events) -> str:
     from minicache.core import Request, Scheduler
     from minicache.core.explain import explain
     from minicache.core.history import History
-    from minicache.core.views import EngineView, Fold
+    from minicache.core.views import EngineView
 
     view = EngineView(cache.capacity + 1, cache.block_size)
     history = History()
-    events.sinks.append(Fold(view, history))
+    events.sinks += [view, lambda event: history.on(event, view)]
     scheduler = Scheduler(cache, config, events=events)
     for number, question in enumerate(([100] * 9, [101] * 5, [100] * 9)):
         scheduler.add(Request(f"request-{number}", list(range(64)) + question, max_tokens=4))

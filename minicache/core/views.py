@@ -344,16 +344,3 @@ class Follower:
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(self, event, view)
-
-
-class Fold:
-    """A sink that folds one view and passes each event on to the followers of this view."""
-
-    def __init__(self, view: EngineView, *followers: Follower) -> None:
-        self.view = view
-        self.followers = followers
-
-    def __call__(self, event: ev.Event) -> None:
-        self.view.apply(event)
-        for follower in self.followers:
-            follower.on(event, self.view)

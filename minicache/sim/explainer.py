@@ -60,7 +60,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """`summary` says how things stand, `accounts` how it came to that, in order."""
+    """`summary` is the state of the subject; `accounts` explain the events that led to it, in order."""
 
     subject: str
     summary: str
@@ -88,7 +88,7 @@ def explain_request(
     view: EngineView | None = None,
 ) -> Explained:
     """What became of a request up to place `last`, and why its lookups found what they found; raises `UnknownThing`. A
-    `view` that stands at `last` saves time."""
+    `view` of the state at `last` saves time."""
     narrator = narrator or Narrator(timeline)
     ids = timeline.index.ids
     if request not in ids:
@@ -152,7 +152,7 @@ def explain_block(
     view: EngineView | None = None,
 ) -> Explained:
     """The state of a block at place `last` and everything that happened to it until then; raises `UnknownThing`. A
-    `view` that stands at `last` saves time."""
+    `view` of the state at `last` saves time."""
     narrator = narrator or Narrator(timeline)
     last = len(timeline) - 1 if last is None else last
     num_blocks = (view or narrator.view(last)).num_blocks

@@ -3,8 +3,10 @@
 The clock advances by the longer of the two steps, so that requests arrive in the same step in both.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import Any
 
 from minicache.core import events as ev
@@ -15,6 +17,7 @@ from minicache.sim.simulator import Simulator
 from minicache.sim.timeline import Timeline
 
 NAMES: dict[Kind, str] = {kind: f"the {name}" for kind, name in CACHE_NAMES.items()}
+DECISIONS = ("RequestAdmitted", "TokensComputed", "RequestPreempted", "AdmissionFailed")
 
 
 @dataclass(slots=True)
@@ -102,20 +105,20 @@ def partings(timelines: dict[Kind, Timeline], names: Mapping[Kind, str] = NAMES)
 
 def _facts(timeline: Timeline) -> dict[tuple[int, str], Facts]:
     """For each step and request, the facts about it."""
-    facts: dict[tuple[int, str], Facts] = {}
-    lookups: dict[str, int] = {}
-    for place, event in enumerate(timeline.events):
+    facts: dict[tuple[int, str], Facts] = defaultdict(Facts)
+    index = timeline.index
+    for place in merge(*map(index.of_kind, DECISIONS)):
+        event = timeline.events[place]
         match event:
-            case ev.PrefixMatched():
-                lookups[event.request] = place
             case ev.RequestAdmitted():
-                fact = facts.setdefault((event.step, event.request), Facts())
+                fact = facts[event.step, event.request]
                 fact.found = event.num_cached_tokens
-                fact.decided.append(lookups[event.request])
+                lookup = index.last_lookup(event.request, place)
+                fact.decided += [lookup] if lookup is not None else []
             case ev.TokensComputed():
-                facts.setdefault((event.step, event.request), Facts()).computed += event.num_tokens
+                facts[event.step, event.request].computed += event.num_tokens
             case ev.RequestPreempted() | ev.AdmissionFailed():
-                fact = facts.setdefault((event.step, event.request), Facts())
+                fact = facts[event.step, event.request]
                 fact.preempted |= isinstance(event, ev.RequestPreempted)
                 fact.refused |= isinstance(event, ev.AdmissionFailed)
                 fact.decided.append(place)

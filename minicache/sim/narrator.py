@@ -1,7 +1,7 @@
 """The narrator: the events of a run in sentences with their rules, in any order. Transcript, TUI and CLI use this one.
 
-A sentence needs the state right after its event, and for a lookup the reason why it ended. The state is the caller's,
-if the caller has a view that stands there, else the narrator's own view; `timeline.findings` has the reason.
+A sentence needs the state right after its event, and for a lookup the reason why it ended. The caller
+may pass a view in this state; otherwise the narrator's own view is used. `timeline.findings` has the reason.
 """
 
 from collections import OrderedDict
@@ -36,8 +36,8 @@ class Narrator:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self._lines: OrderedDict[int, Line] = OrderedDict()
-        self._view: EngineView | None = None  # has taken the events up to `_stands_at`
-        self._stands_at = -1
+        self._view: EngineView | None = None  # has taken the events up to `_at`
+        self._at = -1
 
     def line(self, place: int, view: EngineView | None = None) -> Line:
         """The event at `place` in a sentence. `view`, if given, has just taken that event. Raises `UnknownThing`."""
@@ -60,7 +60,7 @@ class Narrator:
         return place in self._lines
 
     def scene(self, place: int, view: EngineView | None = None) -> Scene:
-        """What is known at `place`, by `view` if it stands there; valid until that view, or the own one, moves on."""
+        """What is known at `place`. `view`, if given, is in that state. Valid until the view takes another event."""
         timeline = self.timeline
         event = timeline.events[place] if place >= 0 else None
         view = view if view is not None else self.view(place)
@@ -73,13 +73,13 @@ class Narrator:
         )
 
     def view(self, place: int) -> EngineView:
-        """The state after the event at `place`, -1 for before the first; valid until the next call. It moves on from
-        where it stands if that is near and not after `place`."""
-        timeline, start = self.timeline, self._stands_at + 1
+        """The state after the event at `place`, -1 for before the first; valid until the next call. It takes
+        more events if `place` is at most `NEAR` events ahead, and else begins at a checkpoint."""
+        timeline, start = self.timeline, self._at + 1
         if self._view is None or not start <= place + 1 <= start + NEAR:
             with no_collection():
                 checkpoint_place, checkpoint = timeline.checkpoint_at(max(0, timeline.checkpoint_before(place)))
                 self._view, start = checkpoint.restore(), checkpoint_place + 1
         self._view.apply_all(timeline.events[start : place + 1])
-        self._stands_at = place
+        self._at = place
         return self._view

@@ -24,7 +24,7 @@ def listed(words: Iterable[str]) -> str:
 
 
 def ranges(numbers: Sequence[int], limit: int = 6, sign: str = "") -> str:
-    """Numbers in their order, runs drawn together: `1–4, 9, 8–6`; at most `limit` runs. `sign` stands before each."""
+    """Numbers in their order, runs drawn together: `1–4, 9, 8–6`; at most `limit` runs. `sign` precedes each."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs:

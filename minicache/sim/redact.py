@@ -28,26 +28,27 @@ class Redactor:
 
     def __call__(self, event: Event) -> Event:
         changes: dict[str, Any] = {}
-        if isinstance(event, ev.RequestArrived):
-            self._tokens[event.request], self._last[event.request] = [], b""
-            changes = {
-                "tokens": self._extend(event.request, event.tokens),
-                "namespace": self._space(event.namespace),
-                "stop_tokens": tuple(map(self._alone, event.stop_tokens)),
-            }
-        elif isinstance(event, ev.TokensSampled):
-            changes = {"tokens": self._extend(event.request, event.tokens)}
-        elif isinstance(event, ev.BlocksPublished):
-            changes = {
-                "tokens": tuple(self._tokens[event.request][event.start : event.start + len(event.tokens)]),
-                "namespace": self._space(event.namespace),
-                "hashes": tuple(map(self._hash, event.hashes)),
-                "parent": None if event.parent is None else self._hash(event.parent),
-            }
-        elif isinstance(event, ev.RequestPreempted) and event.error is not None:
-            changes = {"error": "redacted"}
-        elif isinstance(event, ev.BlocksEvicted):
-            changes = {"hashes": tuple(map(self._hash, event.hashes))}
+        match event:
+            case ev.RequestArrived():
+                self._tokens[event.request], self._last[event.request] = [], b""
+                changes = {
+                    "tokens": self._extend(event.request, event.tokens),
+                    "namespace": self._space(event.namespace),
+                    "stop_tokens": tuple(map(self._alone, event.stop_tokens)),
+                }
+            case ev.TokensSampled():
+                changes = {"tokens": self._extend(event.request, event.tokens)}
+            case ev.BlocksPublished():
+                changes = {
+                    "tokens": tuple(self._tokens[event.request][event.start : event.start + len(event.tokens)]),
+                    "namespace": self._space(event.namespace),
+                    "hashes": tuple(map(self._hash, event.hashes)),
+                    "parent": None if event.parent is None else self._hash(event.parent),
+                }
+            case ev.RequestPreempted() if event.error is not None:
+                changes = {"error": "redacted"}
+            case ev.BlocksEvicted():
+                changes = {"hashes": tuple(map(self._hash, event.hashes))}
         if not changes:
             return event
         redacted = replace(event, **changes)

@@ -101,7 +101,7 @@ class Timeline:
             for number, event in enumerate(events):
                 if event.seq != number:
                     raise BadLog(
-                        f"line {number + 2}: event {event.seq} stands where {number} should: events are missing"
+                        f"line {number + 2}: event {event.seq} follows where {number} should: events are missing"
                     )
                 if isinstance(event, ev.PoolReplaced):
                     _require_shape(
@@ -150,10 +150,6 @@ class Timeline:
         self._places.append(len(self.events) - 1)
         self._checkpoints.append(Checkpoint.of(self._view))
         self._work = 0.0
-
-    @property
-    def num_checkpoints(self) -> int:
-        return len(self._checkpoints)
 
     def checkpoint_at(self, index: int) -> tuple[int, Checkpoint]:
         """The place of a checkpoint, and the checkpoint: what the recording knew after the event at that place."""

@@ -1,4 +1,4 @@
-"""The sentences: one for every event, why a lookup found no more, how things stand after a step, how a run ends.
+"""The sentences: one for every event, why a lookup found no more, the state after a step, how a run ends.
 
 `describe(event, scene)` gives the sentence of an event. The transcript prints these sentences, the TUI shows them,
 tests compare them: they are written here and nowhere else. `rules.py` has the rule of each event.
@@ -531,7 +531,7 @@ def _running(id: str, scene: Scene) -> str:
 
 
 def _shared(scene: Scene) -> list[int]:
-    """Blocks that stand in more than one block table."""
+    """Blocks that more than one block table names."""
     holders = scene.view.num_holders
     return list(dict.fromkeys(b for table in scene.view.tables.values() for b in table if holders[b] > 1))
 

@@ -8,7 +8,6 @@
 import json
 import re
 from array import array
-from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, overload
@@ -76,11 +75,6 @@ class Spans(Sequence[tuple[int, int]]):
         if isinstance(index, slice):
             return list(zip(self._starts[index], self._ends[index], strict=True))
         return self._starts[index], self._ends[index]
-
-    def token_at(self, character: int) -> int:
-        """The index of the first token that stands for character number `character`; the number of tokens if no token
-        does."""
-        return bisect_right(self._ends, character)
 
 
 class StreamDecoder:

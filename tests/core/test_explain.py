@@ -9,7 +9,7 @@ from minicache.core.errors import UnknownRequest
 from minicache.core.explain import Explanation, explain
 from minicache.core.history import History
 from minicache.core.losses import Loss
-from minicache.core.views import EngineView, Fold
+from minicache.core.views import EngineView
 
 B = 4
 
@@ -20,7 +20,8 @@ class World:
     def __init__(self, kind: str, num_blocks: int = 40, **config: object) -> None:
         self.events = EventStream()
         self.history = History()
-        self.events.sinks.append(Fold(EngineView(num_blocks, B), self.history))
+        view = EngineView(num_blocks, B)
+        self.events.sinks += [view, lambda event: self.history.on(event, view)]
         if kind == "hash":
             self.cache: HashChainCache | RadixCache = HashChainCache(num_blocks, B, events=self.events)
             settings = SchedulerConfig.vllm(**config)
