@@ -46,6 +46,22 @@ def test_a_program_of_the_readme_runs(program, tmp_path):
     assert done.stdout
 
 
+def words_of_a_report(text):
+    """The words of a demo's report, without its figures and the model's own words."""
+    report = text[text.index("hash cache: stable, cold") : text.index("outputs identical: yes")]
+    asked = re.sub(r"^\w+ is asked .*", "", report, flags=re.DOTALL | re.MULTILINE)
+    assert asked != report
+    return re.findall(r"[a-z#'-]*[a-z][a-z#'-]*", asked)
+
+
+@pytest.mark.slow
+def test_the_report_in_the_readme_is_the_demos(capsys):
+    with pytest.raises(SystemExit):
+        main(["demo", "--model", "tiny", "--quick"])
+    [shown] = re.findall(r"<!-- demo-output: begin -->\n```text\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    assert words_of_a_report(shown) == words_of_a_report(capsys.readouterr().out)
+
+
 def test_the_reading_order_names_files_that_are_there():
     """A name without its folder is in the folder of the first file of its item."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Reading order")[1].split("\n## ")[0]
