@@ -138,7 +138,8 @@ def run(
             from .bench_drawing import draw_moves
 
             report(f"{kind}: the app")
-            rows += [_row(kind, work, times) for work, times in draw_moves(player, STEPS, SEEKS).items()]
+            drawn = draw_moves(player, STEPS, SEEKS, own_process=True)
+            rows += [_row(kind, work, times) for work, times in drawn.items()]
         megabytes = megabytes or peak_megabytes()  # before the second run, because it never falls again
     report("the first frame")
     first_frame = _first_frame() if drawing else None

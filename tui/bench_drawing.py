@@ -75,11 +75,12 @@ class Stopwatch:
         return before
 
 
-def draw_moves(player: Player, count: int, seeks: int) -> dict[str, list[float]]:
+def draw_moves(player: Player, count: int, seeks: int, own_process: bool = False) -> dict[str, list[float]]:
     """Step and go back `count` times from the middle of the run, seek to `seeks` places, draw whole screens. Returns
-    seconds of processor time of each: of the view-model, of the panels that read it, and of drawing lines."""
+    seconds of processor time of each: of the view-model, of the panels that read it, and of drawing lines.
+    `own_process` is the app's: `minicache tui` has a process of its own."""
     player.start()  # where nothing is told yet
-    app = MinicacheApp(player, reduced_motion=True, clock=lambda: 0.0)
+    app = MinicacheApp(player, reduced_motion=True, clock=lambda: 0.0, own_process=own_process)
     times: dict[str, list[float]] = {}
     middle, last = len(player.timeline) // 2, len(player.timeline) - 1
     places = random.Random(0)
