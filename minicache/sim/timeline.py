@@ -113,8 +113,6 @@ class Timeline:
         except UnicodeDecodeError:  # a ValueError, but of the file and not of an event
             raise
         except (KeyError, ValueError, IndexError) as error:
-            if isinstance(error, BadLog):
-                raise
             line = len(timeline.events) + 2
             raise BadLog(
                 f"{source}, line {line}: this event does not follow from those before it ({error!r})"
