@@ -158,7 +158,7 @@ def _means(
     from minicache.prompts.prompt import Means
     from minicache.text.sources import open_template, open_tokenizer
 
-    opened = open_tokenizer(tokenizer)
+    opened = open_tokenizer(tokenizer, patient=False)
     if template is None and all(request.body.api is Api.completion for request in pair):
         return Means(opened)
     from minicache.text.renderer import Renderer, RendererName

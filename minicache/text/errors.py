@@ -27,5 +27,6 @@ class TemplateFailed(QuotingError):
     fix: str | None = None
 
 
-class TokenizerFailed(MinicacheError):
-    """A tokenizer's files are missing or unreadable, or a token id is outside its vocabulary."""
+class TokenizerFailed(QuotingError):
+    """A tokenizer's files are missing or unreadable, a token id is outside its vocabulary, or the tokenizers library
+    failed on a text."""

@@ -21,10 +21,11 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _HUB_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json", "generation_config.json")
 
 
-def open_tokenizer(name: str | Path, *, special_tokens: bool = False) -> Tokenizer:
+def open_tokenizer(name: str | Path, *, special_tokens: bool = False, patient: bool = True) -> Tokenizer:
     """The tokenizer called `name`. Raises `TokenizerFailed`, which lists the possible names.
 
     `special_tokens`: `encode` adds the tokens that this tokenizer puts around every text, such as a first token.
+    `patient` is as for `tokenizers_library.Backend`.
     """
     if str(name) == BYTES:
         return PlainByteTokenizer()
@@ -32,7 +33,7 @@ def open_tokenizer(name: str | Path, *, special_tokens: bool = False) -> Tokeniz
     known = f"give {BYTES}, a folder or a tokenizer.json, a model in the store, or ORG/NAME as on the hub"
     unknown = TokenizerFailed(f"unknown tokenizer {str(name)!r}: {known}")
     where = path if path.is_file() else _folder(str(name), unknown, "tokenizer.json")
-    return HubTokenizer(where, special_tokens=special_tokens)
+    return HubTokenizer(where, special_tokens=special_tokens, patient=patient)
 
 
 def open_template(name: str | Path, *, now: Callable[[], datetime] = datetime.now) -> ChatTemplate:

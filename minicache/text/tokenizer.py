@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, overload
 
-from minicache.common.packages import package_missing
 from minicache.text.errors import TokenizerFailed
+from minicache.text.tokenizers_library import Backend
 
 _JOINED = re.compile(r"\S*")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # a decoder writes this for bytes that are not, or not yet, a character
@@ -114,39 +114,33 @@ class HubTokenizer:
 
     `folder` may also be the path of the tokenizer.json itself. With `special_tokens`, `encode` adds the tokens that
     this tokenizer puts around every text, such as a first token. Most chat templates write this token too; then it is
-    there twice. Raises `TokenizerFailed` if the `tokenizers` package or a readable file is missing.
+    there twice. `patient` is as for `tokenizers_library.Backend`. Every method raises `TokenizerFailed` if the
+    `tokenizers` package or a readable file is missing, or if the library fails on the text.
     """
 
-    def __init__(self, folder: str | Path, *, special_tokens: bool = False) -> None:
+    def __init__(self, folder: str | Path, *, special_tokens: bool = False, patient: bool = True) -> None:
         path = Path(folder)
         if path.is_dir() or path.suffix != ".json":
             path = path / "tokenizer.json"
         folder = path.parent
-        try:
-            from tokenizers import Tokenizer as Backend
-        except ImportError:
-            raise TokenizerFailed(package_missing("tokenizers", f"the tokenizer {path}")) from None
         if not path.is_file():
             raise TokenizerFailed(f"{path} does not exist: a model folder needs its tokenizer there")
-        try:
-            self._backend = Backend.from_file(str(path))
-        except Exception as error:  # the library raises a bare Exception
-            raise TokenizerFailed(f"{path} is not a tokenizer that the tokenizers library can read: {error}") from None
-        self.vocab_size: int = self._backend.get_vocab_size(with_added_tokens=True)
+        self._backend = Backend(path, patient=patient)
+        self.vocab_size: int = self._backend.vocab_size
         self.eos_ids: frozenset[int] = frozenset(self._end_ids(folder))
         self.special_tokens = special_tokens
 
     @property
     def normalizer(self) -> str | None:
-        normalizer = self._backend.normalizer
-        return None if normalizer is None else _normalizer_name(json.loads(normalizer.__getstate__())) or None
+        normalizer = self._backend.normalizer()
+        return None if normalizer is None else _normalizer_name(json.loads(normalizer)) or None
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._backend.encode(text, add_special_tokens=self.special_tokens).ids
+        ids: list[int] = self._backend.encode(text, special_tokens=self.special_tokens).ids
         return ids
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], Spans]:
-        encoding = self._backend.encode(text, add_special_tokens=self.special_tokens)
+        encoding = self._backend.encode(text, special_tokens=self.special_tokens)
         starts, ends, last, added = array("q"), array("q"), 0, 0  # the last `added` tokens stand for no character
         for (start, end), special in zip(encoding.offsets, encoding.special_tokens_mask, strict=True):
             if special:
@@ -170,8 +164,7 @@ class HubTokenizer:
 
     def decode(self, tokens: Sequence[int], *, keep_control: bool = False) -> str:
         check_range(tokens, self.vocab_size)
-        text: str = self._backend.decode(list(tokens), skip_special_tokens=not keep_control)
-        return text
+        return self._backend.decode(list(tokens), skip_special_tokens=not keep_control)
 
     def _end_ids(self, folder: Path) -> set[int]:
         """`eos_token_id` of generation_config.json and config.json, `eos_token` of tokenizer_config.json."""
@@ -180,7 +173,7 @@ class HubTokenizer:
             value = read_json_object(folder / name).get("eos_token_id")
             ends.update(id for id in (value if isinstance(value, list) else [value]) if isinstance(id, int))
         token = token_text(read_json_object(folder / "tokenizer_config.json").get("eos_token"))
-        id = None if token is None else self._backend.token_to_id(token)
+        id = None if token is None else self._backend.id_of(token)
         return ends if id is None else ends | {id}
 
 
