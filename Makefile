@@ -96,7 +96,7 @@ docs: pictures ## build the site into site/
 	$(PY) -m mkdocs build --strict
 
 clean: ## delete everything that these targets made
-	rm -rf $(VENV) build dist site proof-failures *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site proof-failures hostile-faults *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.installed-engine: pyproject.toml
 	@$(call install,engine)
