@@ -4,7 +4,7 @@
 # find the stamp and start at once. A changed pyproject.toml is newer than the stamp, so it is installed again.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check nightly long lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants
+.PHONY: help demo test quick check nightly long lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants lock
 
 BUDGET := 10m
 ROOM := core
@@ -14,6 +14,12 @@ PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -n auto --dist loadfile
 DEV := $(VENV)/.installed-dev
 OLDEST_TRITON := $(VENV)/triton-3.5.0
+# LOCKED=1 sets .venv up with the exact packages of requirements/dev.txt (demo: workshop.txt); pip refuses a file whose hash
+# is not recorded there.
+LOCKED :=
+# uv does not read pip's setting for a folder of wheels.
+LOCK = $(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" --override requirements/torch.txt $(addprefix --find-links ,$(PIP_FIND_LINKS)) pyproject.toml
 # The packages of the demo are among those of development.
 ENGINE := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-engine)
 
@@ -92,16 +98,20 @@ dist: $(DEV) ## build wheel and sdist into dist/; install each extra from the wh
 	$(PY) -m twine check --strict dist/*
 	$(PY) -m tests.dist dist
 
+lock: $(DEV) ## choose the newest packages that pyproject.toml admits, and write them with hashes into requirements/
+	$(LOCK) --extra dev --output-file requirements/dev.txt
+	$(LOCK) --extra engine --extra prompts --extra plots --output-file requirements/workshop.txt
+
 docs: pictures ## build the site into site/
 	$(PY) -m mkdocs build --strict
 
 clean: ## delete everything that these targets made
 	rm -rf $(VENV) build dist site proof-failures hostile-faults *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-$(VENV)/.installed-engine: pyproject.toml
+$(VENV)/.installed-engine: pyproject.toml $(if $(LOCKED),requirements/workshop.txt)
 	@$(call install,engine)
 
-$(DEV): pyproject.toml
+$(DEV): pyproject.toml $(if $(LOCKED),requirements/dev.txt)
 	@$(call install,dev)
 
 # This folder comes before .venv on the path, so only Triton and NumPy are replaced. Up to 3.6 Triton's interpreter converts
@@ -133,6 +143,11 @@ define install
 		$(PY) -m pip uninstall --disable-pip-version-check --quiet --yes minicache; \
 	fi; \
 	echo "Installing minicache-llm[$(1)] into $(VENV) (once; torch makes this a large download)"; \
-	$(PY) -m pip install --disable-pip-version-check --editable '.[$(1)]'; \
+	if [ -n "$(LOCKED)" ]; then \
+		$(PY) -m pip install --disable-pip-version-check --require-hashes --requirement requirements/$(if $(filter dev,$(1)),dev,workshop).txt; \
+		$(PY) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
+	else \
+		$(PY) -m pip install --disable-pip-version-check --editable '.[$(1)]'; \
+	fi; \
 	touch $(VENV)/.installed-$(1)
 endef
