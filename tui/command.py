@@ -100,7 +100,7 @@ def tui(
     if svg is not None:
         if opened is None:
             raise InvalidArgument("--svg: name a scenario to draw")
-        _draw(opened, svg, columns_lines, ascii, light)
+        _draw(opened, svg, columns_lines, ascii, light, events or scenario or "")
         _print(f"Saved {svg}")
         return
     from .app import MinicacheApp
@@ -226,12 +226,15 @@ def _go(opened: "Player | Comparison | None", step: int | None, event: int | Non
     sources.go_to(opened, step, event, request)
 
 
-def _draw(opened: "Player | Comparison", path: Path, size: tuple[int, int], ascii: bool, light: bool) -> None:
-    from minicache.common.files import write_text
+def _draw(
+    opened: "Player | Comparison", path: Path, size: tuple[int, int], ascii: bool, light: bool, source: str | Path
+) -> None:
+    from minicache.common.files import require_writable, write_text
 
     from .picture import draw
 
     try:
+        require_writable(path, source)  # before a picture is drawn for nothing, and never what it is drawn from
         write_text(path, draw(opened, size, ascii=ascii, light=light))
     except OSError as error:
         raise InvalidArgument(f"--svg {path}: cannot be written: {error.strerror}") from None

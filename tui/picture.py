@@ -37,7 +37,7 @@ def write_new(folder: Path, name: str, svg: str) -> Path:
             continue
         try:
             write_text(path, svg)
-        except OSError:
+        except BaseException:  # a signal too
             path.unlink(missing_ok=True)
             raise
         return path

@@ -94,7 +94,7 @@ def diff(
     require_int("--block-size", block_size, 1)
     if html is not None:
         with writing("--html", html):
-            require_writable(html)
+            require_writable(html, *requests, *filter(None, (generated, template, tokenizer)))
     costs, shown = Costs(prefill_speed, price, cached_price), Shown(redact)
     with _errors_shown_by(shown):
         a, b = _read(requests)

@@ -69,7 +69,7 @@ def run_command(
     unchanged = not settings
     shown = {kind: redacted(timeline) for kind, timeline in timelines.items()} if redact else timelines
     if events is not None:
-        sim_report.write_logs(shown, events)
+        sim_report.write_logs(shown, events, scenario)
     wrong = sim_report.mismatches_of(timelines) if unchanged else []
     if as_json:
         sim_report.print_json_of(shown, wrong)

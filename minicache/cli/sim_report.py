@@ -62,13 +62,15 @@ def mismatches_of(timelines: Timelines) -> list[str]:
     ]
 
 
-def write_logs(timelines: Timelines, path: Path) -> None:
-    """Write the log of one run, or of two runs into two files, FILE.hash.jsonl and FILE.radix.jsonl."""
-    files = {k: path.with_name(f"{path.stem}.{k}{path.suffix or '.jsonl'}") for k in timelines}
+def write_logs(timelines: Timelines, path: Path, source: str) -> None:
+    """Write the log of one run, or of two runs into two files, FILE.hash.jsonl and FILE.radix.jsonl. `source` is the name
+    of the scenario or log, which is not overwritten."""
     for kind, timeline in timelines.items():
-        with writing("--events", file := files[kind] if len(timelines) > 1 else path):
-            require_writable(file)
-            write_recorded(timeline, file)
+        # Not `with_name`, which refuses a path without a name, such as `/`.
+        file = path if len(timelines) == 1 else path.parent / f"{path.stem}.{kind}{path.suffix or '.jsonl'}"
+        with writing("--events", file):
+            require_writable(path, source)
+            write_recorded(timeline, require_writable(file, source))
 
 
 def print_json_of(timelines: Timelines, wrong: list[str]) -> None:

@@ -47,11 +47,8 @@ def _is_json(line: str) -> bool:
 
 
 def write_recorded(timeline: Timeline, path: Path) -> None:
-    """Write the log of a run. The file appears when it is complete. Raises `BadLog`."""
-    try:
-        with atomic_write(path) as out:
-            writer = LogWriter(out, json.loads(json.dumps(timeline.settings)))
-            for event in timeline.events:
-                writer(event)
-    except OSError as error:
-        raise BadLog(f"{path} cannot be written: {error.strerror}") from None
+    """Write the log of a run. The file appears when it is complete. Raises `OSError`, as `atomic_write` does."""
+    with atomic_write(path) as out:
+        writer = LogWriter(out, json.loads(json.dumps(timeline.settings)))
+        for event in timeline.events:
+            writer(event)

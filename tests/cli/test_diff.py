@@ -64,6 +64,15 @@ def test_the_report_page_and_redaction_together(tmp_path, capsys):
         assert "messages[0].content" in text
 
 
+def test_no_file_that_is_read_is_overwritten(tmp_path, capsys):
+    _, args = files_of("C01c", tmp_path)
+    for file in [*args[:2], args[args.index("--template") + 1]]:
+        before = file.read_bytes()
+        assert call(*args, "--html", file) == 2
+        assert "reads this file" in capsys.readouterr().err
+        assert file.read_bytes() == before
+
+
 def test_two_lines_of_a_log(tmp_path, capsys):
     a = say(SYS, "hi")
     records = [

@@ -115,6 +115,17 @@ def test_logs_are_written_and_read_again(tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"run.jsonl", "both.hash.jsonl", "both.radix.jsonl"}
 
 
+def test_the_scenario_or_log_that_was_read_is_not_overwritten(tmp_path, capsys):
+    log, file = tmp_path / "run.jsonl", tmp_path / "mine.toml"
+    file.write_text('title="t"\nstory="s"\n[[request]]\nid="a"\nprompt=[{text="hello"}]\n')
+    assert call("run", str(file), "--events", str(log)) == 0
+    for source in (log, file):
+        before = source.read_bytes()
+        assert call("run", str(source), "--redact", "--events", str(source)) == 2
+        assert "reads this file" in capsys.readouterr().err
+        assert source.read_bytes() == before
+
+
 @pytest.mark.parametrize("name", scenario_names())
 def test_a_transcript_says_at_its_head_what_a_token_kv_and_the_cache_are(name, capsys):
     assert call("run", name, "--plain") == 0
@@ -162,6 +173,8 @@ def test_a_scenario_that_does_not_come_out_is_status_1(tmp_path, capsys):
         (["run", "tail-first", "--set", "publish_at=never"], "publish_at: must be one of"),
         (["run", "tail-first", "--plain", "--json"], "give one of them"),
         (["run", "tail-first", "--events", "none/x.jsonl"], "there is no folder"),
+        (["run", "two-equal-prompts", "--events", ""], "it is a folder"),
+        (["run", "two-equal-prompts", "--events", "/"], "it is a folder"),
         (["explain", "tail-first"], "say what to explain"),
         (["explain", "tail-first", "--request", "c"], "this run has no request 'c'"),
         (["explain", "tail-first", "--event", "1000"], "there is no event 1000"),

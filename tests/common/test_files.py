@@ -1,11 +1,15 @@
 """A written file is whole or absent, whatever interrupts the writer."""
 
 import os
+import resource
+import secrets
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -111,11 +115,24 @@ def made(path, what):
         path.mkdir()
     elif what == "pipe":
         os.mkfifo(path)
+    elif what == "device":
+        path.symlink_to(os.devnull)
+    elif what == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(path))
     elif what == "circle":
         path.symlink_to(path.name)
 
 
-@pytest.mark.parametrize(("what", "why"), [("folder", "folder"), ("pipe", "ordinary"), ("circle", "itself")])
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("folder", "folder"),
+        ("pipe", "ordinary"),
+        ("device", "ordinary"),
+        ("socket", "ordinary"),
+        ("circle", "itself"),
+    ],
+)
 def test_only_ordinary_files_are_written(what, why, tmp_path):
     path = tmp_path / "picture.svg"
     made(path, what)
@@ -134,3 +151,80 @@ def test_what_may_not_be_written_is_refused(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="write-protected"):
             write_text(tmp_path / "x", "new")
     assert (tmp_path / "x").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "a\0b", "x" * 300, "x/" * 3000 + "x", "x" * 300 + "/x", "file/x"])
+def test_a_name_that_no_file_can_have_is_an_os_error(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OSError) as error:
+        write_text(Path(name), "new")
+    assert error.value.strerror
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_read_only_file_is_refused_whoever_asks(tmp_path):
+    """Also for root, who may write every file."""
+    (tmp_path / "x").write_text("mine")
+    (tmp_path / "x").chmod(0o444)
+    with pytest.raises(OSError, match="write-protected"):
+        write_text(tmp_path / "x", "new")
+    assert (tmp_path / "x").read_text() == "mine"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o622, 0o200, 0o777])
+def test_the_unfinished_file_is_never_more_readable(mode, tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+    path.chmod(mode)
+    with atomic_write(path) as out:
+        (unfinished,) = set(tmp_path.iterdir()) - {path}
+        assert stat.S_IMODE(unfinished.stat().st_mode) & ~mode & 0o077 == 0
+        out.write("new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_text(tmp_path / "x", "new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
+
+
+def test_a_link_planted_at_the_unfinished_name_is_not_followed(tmp_path, monkeypatch):
+    """The name is random; here somebody has guessed it."""
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "00")
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / ".minicache-00").symlink_to("victim")
+    with pytest.raises(FileExistsError):
+        write_text(tmp_path / "x", "new")
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_file_that_the_command_reads_is_not_replaced(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("mine")
+    (tmp_path / "link").symlink_to("log.jsonl")
+    os.link(log, tmp_path / "other-name")
+    for name in ("log.jsonl", "link", "other-name"):
+        with pytest.raises(OSError, match="reads this file"):
+            require_writable(tmp_path / name, "smollm2", "", "a\0b", "x" * 5000, log)
+    assert require_writable(tmp_path / "new", log, tmp_path / "new") == tmp_path / "new"
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    """The limit of a process on the size of a file is refused like a full disk: by an error of `write`."""
+    path = tmp_path / "x"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="large"):
+            write_text(path, "x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x"]

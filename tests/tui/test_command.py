@@ -272,6 +272,9 @@ def test_a_permalink_names_the_file_of_a_log_and_of_a_scenario(tmp_path) -> None
         picture = tmp_path / "there.svg"
         assert call(*args, "--svg", picture) == 0
         assert "event 7" in words(picture.read_text(encoding="utf-8"))
+    before = log.read_bytes()
+    assert call("--events", log, "--svg", log) == 2, "what the picture shows is not overwritten"
+    assert log.read_bytes() == before
 
 
 def test_both_caches_have_a_permalink_and_what_no_command_opens_has_none() -> None:
