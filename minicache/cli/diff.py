@@ -55,6 +55,13 @@ def diff(
         typer.Option(help="chatml, a file, or as for --tokenizer; by default the tokenizer's.", show_default=False),
     ] = None,
     renderer: Annotated[RendererChoice, typer.Option(help="Render as this server does.")] = RendererChoice.transformers,
+    template_seconds: Annotated[
+        float,
+        typer.Option(
+            help="Stop a rendering of the template after so many seconds, or after 33,554,432 characters for each.",
+            callback=_positive,
+        ),
+    ] = 30.0,
     block_size: Annotated[int, typer.Option(help="Tokens in a block of the hash chain.")] = 16,
     prefill_speed: Annotated[
         float | None,
@@ -98,7 +105,7 @@ def diff(
     costs, shown = Costs(prefill_speed, price, cached_price), Shown(redact)
     with _errors_shown_by(shown):
         a, b = _read(requests)
-        means = _means(tokenizer, template, renderer, (a, b))
+        means = _means(tokenizer, template, renderer, template_seconds, (a, b))
         examined = examine(a, b, means, generated=_generated(generated), block_size=block_size)
         if html is not None:
             from minicache.prompts.html import page
@@ -152,7 +159,11 @@ def _read(names: list[str]) -> "tuple[LoggedRequest, LoggedRequest]":
 
 
 def _means(
-    tokenizer: str, template: str | None, renderer: RendererChoice, pair: "tuple[LoggedRequest, LoggedRequest]"
+    tokenizer: str,
+    template: str | None,
+    renderer: RendererChoice,
+    template_seconds: float,
+    pair: "tuple[LoggedRequest, LoggedRequest]",
 ) -> "Means":
     from minicache.prompts.bodies import Api
     from minicache.prompts.prompt import Means
@@ -164,7 +175,7 @@ def _means(
     from minicache.text.renderer import Renderer, RendererName
 
     name = template or ("chatml" if tokenizer == "bytes" else tokenizer)
-    return Means(opened, Renderer(open_template(name), RendererName(renderer)))
+    return Means(opened, Renderer(open_template(name, seconds=template_seconds), RendererName(renderer)))
 
 
 def _generated(value: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """The Jinja environment of chat templates, with the additions to plain Jinja that transformers 5.24 makes.
 
-Templates are programs from model folders, so they run in Jinja's immutable sandbox, with a `dict` that is not a class
-and a `namespace` without private attributes.
+Templates are programs from model folders, so they run in Jinja's immutable sandbox, within a budget (`budget.py`), with
+a `dict` that is not a class and a `namespace` without private attributes.
 """
 
 import json
@@ -13,8 +13,9 @@ from jinja2 import TemplateError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
+
+from minicache.text.bounded import BoundedEnvironment
 
 SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -31,12 +32,12 @@ class GenerationBlock(Extension):
         return nodes.Scope(body).set_lineno(line)
 
 
-class ChatEnvironment(ImmutableSandboxedEnvironment):
+class ChatEnvironment(BoundedEnvironment):
     """`now` is the clock that `strftime_now` reads."""
 
     def __init__(self, *, now: Callable[[], datetime] = datetime.now, **options: Any) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, GenerationBlock], **options)
-        self.filters["tojson"] = to_json
+        self.add_filters(tojson=to_json)
         self.globals.update(
             raise_exception=_raise_exception,
             strftime_now=lambda format: now().strftime(format),
@@ -79,6 +80,9 @@ class _PublicNamespace(Namespace):
     def __setitem__(self, name: str, value: Any) -> None:
         _check_name(name)
         super().__setitem__(name, value)
+
+    def __repr__(self) -> str:
+        return "<Namespace>"  # without what it holds: that changes, so no budget knows how long it is when written
 
 
 def _check_name(name: Any) -> None:

@@ -27,6 +27,10 @@ class TemplateFailed(QuotingError):
     fix: str | None = None
 
 
+class TemplateTooCostly(TemplateFailed):
+    """A chat template used up its budget of seconds and characters (see `budget.py`)."""
+
+
 class TokenizerFailed(QuotingError):
     """A tokenizer's files are missing or unreadable, a token id is outside its vocabulary, or the tokenizers library
     failed on a text."""

@@ -1,29 +1,46 @@
 """Jinja with origins: it writes the same text as `ChatEnvironment`, and every piece of the text is a `Traced`.
 
-The code generator changes four things: literals of the template get their line as origin; text of unknown origin gets
-the line of the expression that wrote it; `~` joins texts with their origins; and `strftime_now` gives a `Clock`.
+The code generator changes three things: literals of the template get their line as origin; text of unknown origin gets
+the line of the expression that wrote it; and `strftime_now` gives a `Clock`.
 `Traced` does the rest, with the filters below, which replace those that build their text from plain pieces.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import update_wrapper
 from itertools import count
 from typing import Any
 
 from jinja2 import filters, nodes, pass_eval_context
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2.compiler import Frame
 from jinja2.environment import Template
 from jinja2.nodes import EvalContext
 from jinja2.sandbox import SandboxedFormatter
 
 from minicache.text import json_writer
+from minicache.text.bounded import BoundedCodeGenerator, bounded_context
+from minicache.text.budget import NODE, Budget
 from minicache.text.environment import SPECIAL_TOKENS, ChatEnvironment
 from minicache.text.origin import Clock, Literal, Origin, Rendered, Runs, Unknown
 from minicache.text.payload import PlacedBool, PlacedInt
 from minicache.text.traced import Builder, Traced, first_origin, formatted, join_pieces, mapped, plain_text, runs_of
 
 
-class OriginCodeGenerator(CodeGenerator):
+class OriginBudget(Budget):
+    """A budget that also pays for the runs of texts, which take more memory than their characters."""
+
+    __slots__ = ()
+
+    def measured(self, value: Any) -> Any:
+        if isinstance(value, Traced):
+            self.spend(NODE * len(runs_of(value)[0]))
+        return super().measured(value)
+
+    def metered(self, pieces: Iterable[str]) -> Iterator[str]:
+        return map(self.measured, pieces)
+
+
+class OriginCodeGenerator(BoundedCodeGenerator):
     """Jinja's compiler, with origins."""
 
     environment: "OriginEnvironment"
@@ -48,13 +65,6 @@ class OriginCodeGenerator(CodeGenerator):
             self._literal(Traced(node.value, Literal(node.lineno)))
         else:
             super().visit_Const(node, frame)
-
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
-        self.write("environment.concat((")
-        for part in node.nodes:
-            self.visit(part, frame)
-            self.write(", ")
-        self.write("))")
 
     def visit_Name(self, node: nodes.Name, frame: Frame) -> None:  # noqa: N802
         special = node.ctx == "load" and node.name in SPECIAL_TOKENS
@@ -81,13 +91,20 @@ class OriginEnvironment(ChatEnvironment):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.literals: list[Traced] = []
-        self.filters.update(tojson=json_writer.dumps, join=_join, indent=_indent, title=_title)
+        self.add_filters(tojson=json_writer.dumps, join=_join, indent=_indent, title=_title)
         self.tests.update(_TESTS)
 
     @staticmethod
     def concat(pieces: Iterable[Any]) -> Traced:
         """Join pieces of text. Jinja calls this for the output of blocks, macros and `~`."""
         return join_pieces(map(str, pieces))
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if operator == "*":
+            for text, count in ((left, right), (right, left)):
+                if isinstance(text, Traced) and isinstance(count, int) and not text._is_uniform():
+                    context.budget.spend(NODE * len(runs_of(text)[0]) * max(count, 0))
+        return super().call_binop(context, operator, left, right)
 
     def written(self, line: int, text: str) -> Traced:
         """The text that an expression on line `line` writes, with `Unknown(line)` for characters of unknown origin."""
@@ -125,14 +142,14 @@ class OriginEnvironment(ChatEnvironment):
                 return Traced(whole)
             return _format(formatter, parts, literal, args, named)
 
-        return wrapper
+        return update_wrapper(wrapper, value)
 
 
-def render_with_origins(template: Template, values: dict[str, Any]) -> Rendered:
+def render_with_origins(template: Template, values: dict[str, Any], budget: Budget) -> Rendered:
     """Render a template of an `OriginEnvironment`. Raises every error of the template, as `Template.render` does."""
     builder = Builder()
     try:
-        for piece in template.root_render_func(template.new_context(values)):
+        for piece in budget.metered(template.root_render_func(bounded_context(template, values, budget))):
             builder.append(piece)
     except Exception:
         template.environment.handle_exception()

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
+from time import monotonic
 from typing import TypeVar
 
 from minicache.core.errors import MinicacheError
 from minicache.text.chat import Chat
-from minicache.text.errors import TemplateFailed
+from minicache.text.errors import TemplateFailed, TemplateTooCostly
 from minicache.text.failure import explain
 from minicache.text.origin import Rendered
 from minicache.text.presteps import Variables, transformers
@@ -43,27 +44,33 @@ class Renderer:
 
     def render(self, chat: Chat) -> str:
         """The prompt. Raises `BadMessage`, which names message and field, or `TemplateFailed` if the template fails."""
-        return self._run(chat, self.template.run)
+        return self._run(chat, chat, self.template.run)
 
     def render_with_origins(self, chat: Chat) -> Rendered:
         """The same prompt with the origin of each character. Several times slower. Raises as `render` does."""
-        return self._run(chat.placed(), self.template.run_with_origins)
+        return self._run(chat, chat.placed(), self.template.run_with_origins)
 
-    def _run(self, chat: Chat, run: Callable[[Variables], T]) -> T:
-        variables = _PRESTEPS[self.name](chat, self.template.source)
+    def _run(self, chat: Chat, given: Chat, run: Callable[[Variables, float], T]) -> T:
+        until = monotonic() + self.template.seconds  # for the first try and for all tries that explain its error
+        variables = self._prepared(given)
         try:
-            return run(variables)
+            return run(variables, until)
+        except TemplateTooCostly:
+            raise
         except TemplateFailed as error:
             retry = functions_only(variables) if self.name is RendererName.sglang else None
             if retry is not None:
                 with suppress(TemplateFailed):
-                    return run(retry)
-            raise explain(error, chat, self._failure) from None
+                    return run(retry, until)
+            raise explain(error, chat, lambda other: self._failure(other, until)) from None
 
-    def _failure(self, chat: Chat) -> str | None:
+    def _failure(self, chat: Chat, until: float) -> str | None:
         """The sentence of the error that rendering this chat raises, or `None` if it can be rendered."""
         try:
-            self.template.run(_PRESTEPS[self.name](chat, self.template.source))
+            self.template.run(self._prepared(chat), until)
         except MinicacheError as error:
             return str(error)
         return None
+
+    def _prepared(self, chat: Chat) -> Variables:
+        return _PRESTEPS[self.name](chat, self.template.source)

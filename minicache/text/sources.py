@@ -9,6 +9,7 @@ from textwrap import shorten
 
 from minicache.common.packages import package_missing
 from minicache.core.errors import MinicacheError
+from minicache.text.budget import SECONDS
 from minicache.text.byte_tokenizer import PlainByteTokenizer
 from minicache.text.errors import TemplateFailed, TokenizerFailed
 from minicache.text.store import models_folder
@@ -36,17 +37,20 @@ def open_tokenizer(name: str | Path, *, special_tokens: bool = False, patient: b
     return HubTokenizer(where, special_tokens=special_tokens, patient=patient)
 
 
-def open_template(name: str | Path, *, now: Callable[[], datetime] = datetime.now) -> ChatTemplate:
-    """The chat template called `name`: `chatml`, the file of a template, or a model folder that holds one.
+def open_template(
+    name: str | Path, *, now: Callable[[], datetime] = datetime.now, seconds: float = SECONDS
+) -> ChatTemplate:
+    """The chat template called `name`: `chatml`, the file of a template, or a model folder that holds one. `seconds` is
+    as for `ChatTemplate`.
 
     Raises `TemplateFailed`, or `TokenizerFailed` if the files cannot be fetched from the hub.
     """
     if str(name) == CHATML_NAME:
-        return ChatTemplate(CHATML, now=now)
+        return ChatTemplate(CHATML, now=now, seconds=seconds)
     path = Path(name).expanduser()
     if path.is_file():
         if path.suffix != ".json":
-            return ChatTemplate(read_template(path), now=now)
+            return ChatTemplate(read_template(path), now=now, seconds=seconds)
         path = path.parent
     elif not path.is_dir():
         known = (
@@ -54,7 +58,7 @@ def open_template(name: str | Path, *, now: Callable[[], datetime] = datetime.no
         )
         unknown = TemplateFailed(f"unknown template {str(name)!r}: {known}")
         path = _folder(str(name), unknown, "template")
-    return ChatTemplate.from_folder(path, now=now)
+    return ChatTemplate.from_folder(path, now=now, seconds=seconds)
 
 
 def _folder(name: str, unknown: MinicacheError, needed: str) -> Path:

@@ -20,6 +20,8 @@ _CONVERSION = re.compile(
     r"%(?:\((?P<name>.*?)\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlL]?(?P<type>[diouxXeEfFgGcrsa%])"
 )
 
+_MOST_PIECES = 2**22  # of a text that is cut with a step; the origins of more are not kept
+
 
 class Traced(str):
     """Text in runs, each with one origin. `origin` is the origin of the whole text; `None` is unknown."""
@@ -45,7 +47,11 @@ class Traced(str):
         return _sum(other, self) if isinstance(other, str) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> str:
-        return join_pieces([self] * count.__index__()) if hasattr(count, "__index__") else NotImplemented
+        if not hasattr(count, "__index__"):
+            return NotImplemented
+        if self._is_uniform():
+            return Traced(str.__mul__(self, count), self._origin)
+        return join_pieces([self] * count.__index__())
 
     __rmul__ = __mul__
 
@@ -56,6 +62,8 @@ class Traced(str):
         start, stop, step = index.indices(len(self))
         if step == 1:
             return self._cut(start, stop)
+        if self._is_uniform() or (stop - start) // step > _MOST_PIECES:
+            return Traced(str.__getitem__(self, index), self._origin if self._is_uniform() else None)
         return join_pieces(self._cut(position, position + 1) for position in range(start, stop, step))
 
     def __iter__(self) -> Iterator[str]:
@@ -146,6 +154,10 @@ class Traced(str):
 
     def rjust(self, width: SupportsIndex, fillchar: str = " ") -> str:
         return join_pieces([fillchar * (width.__index__() - len(self)), self])
+
+    def _is_uniform(self) -> bool:
+        """Whether all characters have the same origin, which counts no offset."""
+        return self._runs is None and not isinstance(self._origin, (Field, Key))
 
     def _cut(self, start: int, stop: int) -> str:
         """Characters [start, stop), in time proportional to the runs in this range."""
