@@ -5,12 +5,12 @@ Panels, dialogs and notes make their words printable where these come in (`panel
 drew, goes through here too, in as many cells as it had: what has no width is left out.
 """
 
-from collections.abc import Iterable
-
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
+
+from minicache.common.printable import replace_unprintable
 
 from .panels.line import REPLACEMENT, ascii_only
 
@@ -31,11 +31,7 @@ class Guard(LineFilter):
         return segment.text.isprintable() and (not self._ascii or segment.text.isascii())
 
     def _cleaned(self, segment: Segment) -> Segment:
-        text = "".join(_replaced(segment.text))
+        # In as many cells: a control character, one that turns the writing or a lone surrogate cannot stand for itself.
+        text = replace_unprintable(segment.text, lambda char: REPLACEMENT * cell_len(char))
         text = ascii_only(text) if self._ascii else text
         return Segment(set_cell_size(text, segment.cell_length), segment.style)
-
-
-def _replaced(text: str) -> Iterable[str]:
-    """In as many cells: a control character, one that turns the writing or a lone surrogate cannot stand for itself."""
-    return (char if char.isprintable() else REPLACEMENT * cell_len(char) for char in text)

@@ -8,6 +8,7 @@ from pathlib import Path
 from textual.app import App
 
 from minicache.common.files import write_text
+from minicache.common.printable import replace_unprintable
 
 from .comparison import Comparison
 from .panels.line import REPLACEMENT, printable
@@ -20,11 +21,7 @@ LONGEST_NAME = 40  # characters of what a run is called, in the name of a file
 def picture_of(app: App[None], title: str) -> str:
     """The screen as it is, as SVG: XML, whatever the title says and whatever some widget drew."""
     svg = app.export_screenshot(title=printable(title), simplify=True)
-    return "\n".join(line if line.isprintable() else _cleaned(line) for line in svg.split("\n"))
-
-
-def _cleaned(line: str) -> str:
-    return "".join(char if char.isprintable() else REPLACEMENT for char in line)
+    return replace_unprintable(svg, lambda char: char if char == "\n" else REPLACEMENT)
 
 
 def write_new(folder: Path, name: str, svg: str) -> Path:

@@ -277,14 +277,16 @@ class Found(Result):
 
     def table(self, console: Console) -> None:
         for run in self.runs:
-            title = f"\n{NAMES[run.cache]}, block size {run.block_size}: median cached tokens and TTFT"
-            console.print(title, style="bold")
+            title = f"{NAMES[run.cache]}, block size {run.block_size}: median cached tokens and TTFT"
+            console.print("", title, sep="\n", style="bold")
             for case in run.cases:
-                console.print(f"\n{case.breaker.name} → {case.breaker.repair}", soft_wrap=True)
+                console.print()
+                console.print(f"{case.breaker.name} → {case.breaker.repair}", soft_wrap=True)
                 for row in (case.broken, case.repaired):
                     console.print(_line(row), soft_wrap=True)
                 console.print(Padding(case.breaker.why, (0, 0, 0, 2)))
-            console.print(f"\n{sentence(run)}", style="bold")
+            console.print()
+            console.print(sentence(run), style="bold")
         console.print(str(self.conditions))
 
     def chart(self) -> Chart:

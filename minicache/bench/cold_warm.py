@@ -190,15 +190,18 @@ class Found(Compared):
         for arm in self.runs:
             rows = _rows(arm, self.control)
             slowest = max(row.median_ttft_ms for row in rows.values())
-            console.print(f"\n{NAMES[arm.cache]}, block size {arm.block_size}", style="bold")
+            console.print()
+            console.print(f"{NAMES[arm.cache]}, block size {arm.block_size}", style="bold")
             _print_rows(rows, console)
             console.print()
             for form, row in rows.items():
                 waited = row.median_ttft_ms
                 console.print(f"{form:<9} waited {bar(waited / slowest)} {waited:>7,.0f} ms", soft_wrap=True)
-            console.print(f"\n{sentence(arm, self.control)}", style="bold")
+            console.print()
+            console.print(sentence(arm, self.control), style="bold")
+        console.print()
         console.print(
-            "\nPrefill speed: prompt tokens computed for each second until the first token; a warm request computes so "
+            "Prefill speed: prompt tokens computed for each second until the first token; a warm request computes so "
             "few that fixed costs decide. As seen: all prompt tokens, reused ones too, for each such second. Decode: "
             "tokens a second after the first."
         )

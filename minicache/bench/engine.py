@@ -346,8 +346,9 @@ class Found(Result):
         _print_shares(self, console)
         memory = self.memory
         peak = "not known" if memory.peak is None else megabytes(memory.peak)
+        console.print()
         console.print(
-            f"\nmemory: {peak} at the peak, the engine alone; of these {megabytes(memory.weights)} weights; the KV "
+            f"memory: {peak} at the peak, the engine alone; of these {megabytes(memory.weights)} weights; the KV "
             f"pool takes {megabytes(memory.kv_pool)} when full, {memory.kv_per_token:,} bytes a token."
         )
         ran = self.conditions
@@ -372,8 +373,9 @@ def _print_timings(found: Found, console: Console) -> None:
         table.add_row(name, *cells)
     console.print(table)
     first, last = found.batch_contexts
+    console.print()
     console.print(
-        f"\nprefill: a cold prompt of {found.prompt_tokens:,} tokens, to its first token. one token: one more after "
+        f"prefill: a cold prompt of {found.prompt_tokens:,} tokens, to its first token. one token: one more after "
         f"it. batch of 8: one more for each of 8 sequences with {first} to {last} tokens of context."
     )
     if found.compared_tokens:
@@ -388,8 +390,9 @@ def _print_timings(found: Found, console: Console) -> None:
 def _print_shares(found: Found, console: Console) -> None:
     machine, work, shares = found.machine, found.work, found.shares
     rows, inner, columns = machine.product_shape
+    console.print()
     console.print(
-        f"\nThis machine, in the same minutes: a product [{rows}, {inner}] × [{inner}, {columns}] at "
+        f"This machine, in the same minutes: a product [{rows}, {inner}] × [{inner}, {columns}] at "
         f"{machine.flops_per_s / 1e9:,.0f} GFLOP/s, a copy at {machine.bytes_per_s / 1e9:,.1f} GB/s (read and written)."
     )
     for name, needs in (

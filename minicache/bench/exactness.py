@@ -183,7 +183,8 @@ class Found(Result):
             )
         console.print()
         console.print(table)
-        console.print(f"\n{sentence(self)}", style="bold")
+        console.print()
+        console.print(sentence(self), style="bold")
         ways = {True: "several tiles at once", False: "tile by tile"}
         computed = ", ".join(f"{dtype} {ways[several]}" for dtype, several in self.stacked.items())
         console.print(f"exact mode computes {computed}")

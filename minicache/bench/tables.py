@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from minicache.bench.conditions import Conditions
 from minicache.bench.experiment import Result
@@ -24,9 +25,9 @@ def plain_table(names: Iterable[str], numbers: Iterable[str]) -> Table:
     bottom."""
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True, padding=(0, 2))
     for heading in names:
-        table.add_column(heading, no_wrap=True, vertical="bottom")
+        table.add_column(Text(heading), no_wrap=True, vertical="bottom")
     for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+        table.add_column(Text(heading), justify="right", no_wrap=True, vertical="bottom")
     return table
 
 

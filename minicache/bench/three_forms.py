@@ -166,10 +166,12 @@ class Found(Compared):
             _print_arm(arm, console)
         requests = sum(len(row.answers) for row in self.control.rows)
         once = f"the same prompts, each distinct one once ({requests} requests)"
-        console.print(f"\n{NAMES['none']}: {once}", style="bold")
+        console.print()
+        console.print(f"{NAMES['none']}: {once}", style="bold")
         console.print(rows_table(self.control.rows))
         answer = self.control.row(STABLE).answers[0]
-        console.print(f"\n{self.conditions.model} is asked {QUESTION!r} and begins to answer: {answer.text!r}")
+        console.print()
+        console.print(f"{self.conditions.model} is asked {QUESTION!r} and begins to answer: {answer.text!r}")
         self.verdict(console)
 
     def chart(self) -> Chart:
@@ -185,7 +187,8 @@ class Found(Compared):
 
 
 def _print_arm(arm: Arm, console: Console) -> None:
-    console.print(f"\n{NAMES[arm.cache]}, block size {arm.block_size}", style="bold")
+    console.print()
+    console.print(f"{NAMES[arm.cache]}, block size {arm.block_size}", style="bold")
     console.print(rows_table(arm.rows))
     console.print()
     for row in arm.rows:
@@ -199,7 +202,8 @@ def _print_arm(arm: Arm, console: Console) -> None:
         reused, prompt, waited = row.median_cached_tokens, row.prompt_tokens, row.median_ttft_ms
         console.print(f"{row.form:<11}  reused {bar(reused / prompt)} {reused:>5,} of {prompt:,}", soft_wrap=True)
         console.print(f"{'':<11}  waited {bar(waited / slowest)} {waited:>5,.0f} ms", soft_wrap=True)
-    console.print(f"\n{sentence(arm)}", style="bold")
+    console.print()
+    console.print(sentence(arm), style="bold")
 
 
 def sentence(arm: Arm) -> str:

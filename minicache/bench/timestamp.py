@@ -266,7 +266,8 @@ class Found(Result):
             _print_run(run, console)
         _print_stream(self.runs[0].stated, console)
         expected = ", ".join(f"{blocks} {form}" for form, blocks in EXPECTED_BLOCKS.items())
-        console.print(f"\nreusable blocks as expected ({expected}): {'yes' if self.holds else 'no'}", style="bold")
+        console.print()
+        console.print(f"reusable blocks as expected ({expected}): {'yes' if self.holds else 'no'}", style="bold")
         console.print(str(self.conditions))
 
     def chart(self) -> Chart:
@@ -287,25 +288,32 @@ def _hit_percent(run: Run, form: str) -> float:
 
 
 def _print_run(run: Run, console: Console) -> None:
-    console.print(f"\n{NAMES[run.cache]}, block size {run.timed.block_size}", style="bold")
-    console.print(f"\nWhat a request finds of one a second earlier, in blocks of {BLOCK_SIZE}")
+    console.print()
+    console.print(f"{NAMES[run.cache]}, block size {run.timed.block_size}", style="bold")
+    console.print()
+    console.print(f"What a request finds of one a second earlier, in blocks of {BLOCK_SIZE}")
     for form, blocks in run.reusable.items():
         console.print(f"  {form:<17} {bar(blocks / BLOCKS)} {blocks:>5} of {BLOCKS}", soft_wrap=True)
-    console.print(f"\nHit rate over {run.stated.stream.requests} requests")
+    console.print()
+    console.print(f"Hit rate over {run.stated.stream.requests} requests")
     for form, rate in run.stated.hit_rates.items():
         console.print(f"  {form:<17} {bar(rate)} {rate:>6.1%}", soft_wrap=True)
     slowest = max(row.median_ttft_ms for row in run.timed.rows)
-    console.print(f"\nTime to first token, median of {len(run.timed.rows[0].answers)} requests a form")
+    console.print()
+    console.print(f"Time to first token, median of {len(run.timed.rows[0].answers)} requests a form")
     for row in run.timed.rows:
         waited = row.median_ttft_ms
         console.print(f"  {row.form:<17} {bar(waited / slowest)} {waited:>5,.0f} ms", soft_wrap=True)
     console.print()
     console.print(rows_table(run.timed.rows))
-    console.print(f"\n{sentence(run)}", style="bold")
+    console.print()
+    console.print(sentence(run), style="bold")
     if run.variations:
-        console.print("\nWhat the hit rate depends on: the stated stream, and one thing changed at a time")
+        console.print()
+        console.print("What the hit rate depends on: the stated stream, and one thing changed at a time")
         _print_variations(run, console)
-        console.print(f"\n{dependence(run)}", style="bold")
+        console.print()
+        console.print(dependence(run), style="bold")
 
 
 def sentence(run: Run) -> str:
@@ -356,8 +364,9 @@ def _print_variations(run: Run, console: Console) -> None:
 
 def _print_stream(rates: StreamRates, console: Console) -> None:
     stream = rates.stream
+    console.print()
     console.print(
-        f"\nHit rate: {DEFINITION}; caches and scheduler only, no model. The stated stream (seed {stream.seed}): "
+        f"Hit rate: {DEFINITION}; caches and scheduler only, no model. The stated stream (seed {stream.seed}): "
         f"{stream.requests} requests. {stream.num_new} begin a conversation, {SECONDS_BETWEEN} seconds apart; "
         f"{stream.num_same_second} more ({stream.same_second:.0%}) come in the same second as one of these, when that "
         f"one has its first token; {stream.num_later_turns} ({stream.later_turns:.0%}) are the next turn of an earlier "

@@ -1,5 +1,9 @@
 """Helpers of all commands. Results go to stdout, progress and remarks to stderr; `--json` prints one object on
-stdout."""
+stdout.
+
+Only this file prints, and what it prints is made printable here: ids, titles and names are a stranger's words. A line
+of a report is one line, whatever the words in it are.
+"""
 
 import json
 import sys
@@ -12,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from minicache.common.printable import READABLE
+from minicache.common.printable import READABLE, printable, printable_json
 from minicache.common.progress import Progress
 from minicache.core.errors import InvalidArgument
 
@@ -28,16 +32,35 @@ class CacheChoice(StrEnum):
     both = "both"
 
 
-def stdout() -> "Console":
-    from rich.console import Console
+def say(*lines: str) -> None:
+    """Print lines on stdout."""
+    print(*map(printable, lines), sep="\n")
 
-    return Console(highlight=False, markup=False)
+
+def remark(sentence: str) -> None:
+    """Print a sentence on stderr, after the program's name."""
+    print(f"minicache: {printable(sentence)}", file=sys.stderr)
+
+
+def stdout() -> "Console":
+    """For tables, styles and wrapped text. Each text that it prints and each cell is one line: print("a", "b",
+    sep="\\n") prints two."""
+    return _console(stderr=False)
 
 
 def stderr() -> "Console":
-    from rich.console import Console
+    return _console(stderr=True)
 
-    return Console(stderr=True, highlight=False, markup=False)
+
+def _console(stderr: bool) -> "Console":
+    from rich.console import Console
+    from rich.text import Text
+
+    class PrintableConsole(Console):
+        def render_str(self, text: str, **how: Any) -> Text:  # every text and cell becomes a `Text` here
+            return super().render_str(printable(text), **how)
+
+    return PrintableConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
@@ -46,9 +69,9 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:
-    """JSON for stdout, in ASCII unless its encoding is Unicode's."""
+    """JSON for stdout, without unprintable characters; in ASCII unless its encoding is Unicode's."""
     unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    return json.dumps(value, indent=indent, ensure_ascii=not unicode)
+    return printable_json(json.dumps(value, indent=indent, ensure_ascii=not unicode))
 
 
 def encode_everything(*streams: TextIO) -> None:
@@ -83,7 +106,8 @@ def progress_bar() -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     console = stderr()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    description = TextColumn("{task.description}", markup=False)
+    columns = (description, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(
         *columns,
         console=console,
@@ -95,7 +119,7 @@ def progress_bar() -> Iterator[Progress]:
         seen: set[str] = set()
 
         def report(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+            bar.update(task, description=printable(what), completed=done, total=total)
             if what not in seen and not console.is_terminal:
                 console.print(what, soft_wrap=True)
             seen.add(what)

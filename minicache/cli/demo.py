@@ -1,6 +1,5 @@
 """`minicache demo`: the experiments with one cache. The first of them takes about seven cold prompts."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 from enum import StrEnum
@@ -11,6 +10,7 @@ import typer
 from minicache.bench.experiment import EXPERIMENTS, Experiment, load, options
 from minicache.cli.console import CacheChoice, JsonOption, stdout
 from minicache.cli.measuring import conduct, settings_of
+from minicache.common.printable import shell_words
 from minicache.core.errors import InvalidArgument
 
 SHOWN = [name for name in EXPERIMENTS if "caches" in options(load(name))]
@@ -55,8 +55,10 @@ def _print_more(
     whole = {**{setting: defaults[setting] for setting in experiment.demo}, **given}
     out = stdout()
     if short:
-        settings = [f"--{option} {shlex.quote(str(value))}" for option, value in whole.items() if value is not None]
+        settings = [f"--{option} {shell_words(str(value))}" for option, value in whole.items() if value is not None]
         command = " ".join(["minicache experiment", name, "--cache both", *settings])
-        out.print(f"\nThis was {', '.join(short)}. All of it: `{command}`.")
+        out.print()
+        out.print(f"This was {', '.join(short)}. All of it: `{command}`.")
     others = ", ".join(f"`minicache demo {other}`" for other in SHOWN if other != name)
-    out.print(f"\nMore: {others}; `minicache experiment --help` has their options.")
+    out.print()
+    out.print(f"More: {others}; `minicache experiment --help` has their options.")

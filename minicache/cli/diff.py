@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minicache.cli.console import JsonOption, json_text, writing
+from minicache.cli.console import JsonOption, json_text, remark, say, writing
 from minicache.common.files import require_writable, write_text
 from minicache.core.errors import InvalidArgument, MinicacheError, require_int
 
@@ -115,18 +115,19 @@ def diff(
         if as_json:
             from minicache.prompts.report import to_json
 
-            report = json_text(to_json(examined, costs, shown))
+            report = json_text(to_json(examined, costs, shown)).split("\n")
         else:
-            report = "\n".join(lines(examined, costs, shown))
+            report = list(lines(examined, costs, shown))
     _print(report)
     if examined.diff.lost:
         raise typer.Exit(1)
 
 
-def _print(report: str) -> None:
+def _print(report: list[str]) -> None:
     """Print the report. If the reader of a pipe is gone, such as `head`, the exit status stays the same."""
     try:
-        print(report, flush=True)
+        say(*report)
+        sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
     except OSError as error:
@@ -191,5 +192,5 @@ def _generated(value: str | None) -> str | None:
     except (OSError, ValueError):  # too long for a name, or with a null character
         return value
     if not any(map(str.isspace, value)) and ("/" in value or Path(value).suffix):
-        print("minicache: --generated: there is no such file, so the value is used as the text", file=sys.stderr)
+        remark("--generated: there is no such file, so the value is used as the text")
     return value

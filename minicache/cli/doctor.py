@@ -179,9 +179,11 @@ def _print(findings: Findings) -> None:
         table = Table(box=None, pad_edge=False, show_header=False)
         for row in rows:
             table.add_row(*row)
-        console.print(f"\n{title}", style="bold")
+        console.print()
+        console.print(f"{title}", style="bold")
         console.print(table)
-    console.print("\nGaps", style="bold")
+    console.print()
+    console.print("Gaps", style="bold")
     for gap in findings.gaps or ["none"]:
         console.print(f"  {gap}", soft_wrap=True)
 

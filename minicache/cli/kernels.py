@@ -106,7 +106,8 @@ def _print_check(found: list["Compiled"], problems: list[str]) -> None:
     out = stdout()
     for each in found:
         if each.code:
-            out.print(f"\n{each.program}\n{each.code}", soft_wrap=True)
+            out.print()
+            out.print(str(each.program), *each.code.split("\n"), sep="\n", soft_wrap=True)
     for target in dict.fromkeys(each.program.target for each in found):
         amd = target.startswith("gfx")
         spills = ("spilled", "SGPRs") if amd else ("local",)

@@ -14,10 +14,9 @@ import typer
 
 import minicache
 from minicache.cli.commands import Commands, named_command
-from minicache.cli.console import encode_everything
+from minicache.cli.console import encode_everything, remark, say
 from minicache.cli.parsing import UsageError, sentence
 from minicache.common.packages import EXTRA_OF_MODULE, package_missing
-from minicache.common.printable import printable
 from minicache.core.errors import InvalidArgument, MinicacheError
 
 
@@ -84,7 +83,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"minicache {minicache.__version__}")
+        say(f"minicache {minicache.__version__}")
         raise typer.Exit
 
 
@@ -117,7 +116,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _fail(sentence: str) -> NoReturn:
-    print("minicache:", printable(sentence, keep="\n"), file=sys.stderr)
+    remark(sentence)
     sys.exit(2)
 
 

@@ -35,8 +35,9 @@ def list_command(as_json: JsonOption = False) -> None:
         size = f"{model.num_bytes / 1e6:,.0f} MB" if model.folder else ""
         table.add_row(model.name, "yes" if model.folder else "no", size, model.about)
     stdout().print(table)
+    stdout().print()
     stdout().print(
-        f"\nModels are stored in {model_store.models_folder()}; `minicache model pull NAME` fetches one.",
+        f"Models are stored in {model_store.models_folder()}; `minicache model pull NAME` fetches one.",
         soft_wrap=True,
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minicache.cli.commands import Commands
-from minicache.cli.console import CacheChoice, JsonOption
+from minicache.cli.console import CacheChoice, JsonOption, remark
 from minicache.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def run_command(
     elif plain:
         sim_report.print_plain(shown)
     else:
-        sim_report.print_summary(shown)
+        sim_report.print_summary(shown, scenario)
     for sentence in wrong:
-        sim_report.complain(sentence)
+        remark(sentence)
     if wrong:
         raise typer.Exit(1)
 

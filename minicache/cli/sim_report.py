@@ -1,13 +1,13 @@
 """The output of `minicache sim`."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from minicache.cli.console import print_json, stdout, writing
+from minicache.cli.console import print_json, say, stdout, writing
 from minicache.common.files import require_writable
+from minicache.common.printable import shell_words
 from minicache.core.event_log import to_json
 from minicache.core.events import PoolReplaced
 from minicache.sim.cost_model import CostModel
@@ -25,10 +25,6 @@ from minicache.sim.transcript import transcript
 from minicache.sim.words import reason_in_short
 
 Timelines = Mapping[Kind, Timeline]
-
-
-def complain(sentence: str) -> None:
-    print(f"minicache: {sentence}", file=sys.stderr)
 
 
 def print_list(as_json: bool) -> None:
@@ -49,7 +45,8 @@ def print_list(as_json: bool) -> None:
         for scenario in members:
             table.add_row(f"  {scenario.name}", scenario.title)
     stdout().print(table)
-    stdout().print("\n`minicache sim run NAME` runs one; with --plain it describes every event.")
+    stdout().print()
+    stdout().print("`minicache sim run NAME` runs one; with --plain it describes every event.")
 
 
 def mismatches_of(timelines: Timelines) -> list[str]:
@@ -63,8 +60,8 @@ def mismatches_of(timelines: Timelines) -> list[str]:
 
 
 def write_logs(timelines: Timelines, path: Path, source: str) -> None:
-    """Write the log of one run, or of two runs into two files, FILE.hash.jsonl and FILE.radix.jsonl. `source` is the name
-    of the scenario or log, which is not overwritten."""
+    """Write the log of one run, or of two runs into two files, FILE.hash.jsonl and FILE.radix.jsonl. `source` is the
+    name of the scenario or log, which is not overwritten."""
     for kind, timeline in timelines.items():
         # Not `with_name`, which refuses a path without a name, such as `/`.
         file = path if len(timelines) == 1 else path.parent / f"{path.stem}.{kind}{path.suffix or '.jsonl'}"
@@ -101,21 +98,19 @@ def _run_json(kind: Kind, timeline: Timeline) -> dict[str, Any]:
 def print_plain(timelines: Timelines) -> None:
     """Print every event as a sentence, then the figures."""
     if len(timelines) == 2:
-        print(LOCK_STEP)
+        say(LOCK_STEP, "")
     for number, (kind, timeline) in enumerate(timelines.items()):
         if number:
-            print()
-        print("\n".join(_head(kind, timeline, first=not number)))
+            say("")
+        say(*_head(kind, timeline, first=not number))
         for line in transcript(timeline):
-            print(line)
-        print()
-        print("\n".join(_figures(timeline)))
+            say(line)
+        say("", *_figures(timeline))
     if len(timelines) == 2:
-        print()
-        print("\n".join(report(partings(dict(timelines)))))
+        say("", *report(partings(dict(timelines))))
 
 
-LOCK_STEP = "Both caches run in lock-step, on one clock that waits for the slower of the two.\n"
+LOCK_STEP = "Both caches run in lock-step, on one clock that waits for the slower of the two."
 
 
 def _head(kind: Kind, timeline: Timeline, first: bool = True) -> Iterator[str]:
@@ -171,32 +166,32 @@ def _figures(timeline: Timeline) -> Iterator[str]:
 
 
 SHOWN = 40  # requests in a table
+LONGEST_ID = 32  # characters of an id in it
 
 
-def print_summary(timelines: Timelines) -> None:
+def print_summary(timelines: Timelines, name: str) -> None:
     """Print the story, a table of the requests and the main figures for each cache, where two caches diverge, and the
-    commands that show more."""
+    commands that show more of the scenario that the caller knows as `name`."""
     out = stdout()
     scenario = next(iter(timelines.values())).scenario
     for number, (kind, timeline) in enumerate(timelines.items()):
         head = list(_head(kind, timeline, first=not number))
         if scenario:
             *title, _ = head  # its last line is about the cache
-            out.print("\n\n".join(title[:2]) + "\n" if title else "", end="\n" if title else "")
+            for paragraph in title[:2]:
+                out.print(paragraph, "", sep="\n")
             head = [f"{scenario.caches[kind].describe()}.".capitalize()]
-        out.print("\n".join(head), style="bold" if scenario else None)
+        out.print(*head, sep="\n", style="bold" if scenario else None)
         summary = timeline.index
         _print_requests(timeline, summary)
-        out.print(f"{_in_short(summary)}\n")
+        out.print(_in_short(summary), "", sep="\n")
     if len(timelines) == 2:
-        out.print("\n".join(report(partings(dict(timelines)), limit=1)) + "\n")
-        out.print(LOCK_STEP.strip())
+        out.print(*report(partings(dict(timelines)), limit=1), "", LOCK_STEP, sep="\n")
     if scenario:
         out.print(CostModel.named(scenario.model, scenario.device).describe())
-        name = scenario.name if scenario.source == f"{scenario.name}.toml" else scenario.source or scenario.name
         request = scenario.requests[-1].id if scenario.requests else "ID"
-        out.print(f"\nWhy:    minicache sim explain {name} --request {request}", soft_wrap=True)
-        out.print(f"Watch:  minicache tui {name}", soft_wrap=True)
+        why = shell_words("minicache", "sim", "explain", name, "--request", request)
+        out.print("", f"Why:    {why}", f"Watch:  {shell_words('minicache', 'tui', name)}", sep="\n", soft_wrap=True)
     out.print("More:   --plain (every event and hit rate in words), --json (all figures)")
 
 
@@ -212,7 +207,10 @@ def _print_requests(timeline: Timeline, summary: RunIndex) -> None:
         columns.insert(4, "preempted")
     table = Table(box=None, pad_edge=False)
     for name in columns:
-        table.add_column(name, justify="left" if name in (columns[0], columns[-1]) else "right")
+        left = name in (columns[0], columns[-1])
+        # A long id is cut: broken into lines, it could look like two rows.
+        cut = {"no_wrap": True, "max_width": LONGEST_ID} if name == columns[0] else {}
+        table.add_column(name, justify="left" if left else "right", **cut)  # type: ignore[arg-type]
     for request in requests[:SHOWN]:
         table.add_row(
             request.id,
@@ -259,5 +257,5 @@ def print_explained(explained: Mapping[Kind, Explained], as_json: bool) -> None:
         return
     for number, (kind, item) in enumerate(explained.items()):
         if len(explained) > 1:
-            print(f"{chr(10) if number else ''}With the {kind} cache:")
-        print("\n".join(item.lines()))
+            say(*[""] * bool(number), f"With the {kind} cache:")
+        say(*item.lines())

@@ -1,8 +1,8 @@
 """Files that commands write: whole or absent, and only new or ordinary ones.
 
-The text is written under another name first, and that file then takes the place. A reader of the path sees the old content
-or the new one, never a part, whatever interrupts the writer. A link is followed, as a shell's `>` does: what it names is
-replaced, and the link stays.
+The text is written under another name first, and that file then takes the place. A reader of the path sees the old
+content or the new one, never a part, whatever interrupts the writer. A link is followed, as a shell's `>` does: what it
+names is replaced, and the link stays.
 """
 
 import errno

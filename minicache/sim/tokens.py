@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import takewhile
 from weakref import WeakKeyDictionary
 
-from minicache.common.printable import printable
+from minicache.common.printable import printable, replace_unprintable
 from minicache.core.request import Request
 
 FIRST_SEGMENT_TOKEN = 256
@@ -90,7 +90,7 @@ def show_tokens(tokens: Sequence[int], limit: int = 40) -> str:
     token."""
     text = bytes(takewhile(lambda token: int(token) < FIRST_SEGMENT_TOKEN, tokens))
     if text:
-        shown = "".join(char if char.isprintable() else "·" for char in text.decode("utf-8", "replace"))
+        shown = replace_unprintable(text.decode("utf-8", "replace"), lambda _: "·")
         cut = len(shown) > limit or len(text) < len(tokens)
         return f'"{shown[: limit - 1] if len(shown) > limit else shown}{"…" if cut else ""}"'
     if len(tokens) <= 1:

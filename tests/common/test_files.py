@@ -157,9 +157,8 @@ def test_what_may_not_be_written_is_refused(tmp_path, monkeypatch):
 def test_a_name_that_no_file_can_have_is_an_os_error(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(OSError) as error:
+    with pytest.raises(OSError, match=r"\[Errno \d+\] \w+"):
         write_text(Path(name), "new")
-    assert error.value.strerror
     assert os.listdir(tmp_path) == ["file"]
 
 
