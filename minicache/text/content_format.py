@@ -4,6 +4,7 @@ A template that loops over the content of a message expects parts. vLLM 0.33.0 f
 to messages. SGLang 0.5.23 knows only three usual names, and assumes that a template that mentions media expects parts.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -21,8 +22,11 @@ def vllm_wants_parts(source: str) -> bool:
     lists = _names_of_messages(tree)
     messages = {name for loop in tree.find_all(nodes.For) if _name(loop.iter) in lists for name in _targets(loop)}
     in_macros = set()
+    calls = defaultdict(list)
+    for call in tree.find_all(nodes.Call):
+        calls[_name(call.node)].append(call)
     for macro in tree.find_all(nodes.Macro):
-        content = set(_parameters_for_content(tree, macro, messages))
+        content = set(_parameters_for_content(calls[macro.name], macro, messages))
         for loop in macro.find_all(nodes.For):
             in_macros.add(loop)
             if _name(loop.iter) in content:
@@ -44,27 +48,32 @@ def sglang_wants_parts(source: str) -> bool:
 
 def _names_of_messages(tree: nodes.Template) -> set[str]:
     """The names of variables that hold the list of messages or a part of it: `messages`, `rest`, `ns.history`."""
-    names, before = {"messages"}, 0
-    while len(names) > before:
-        before = len(names)
-        for assign in tree.find_all(nodes.Assign):
-            target, value = assign.target, assign.node
-            if isinstance(target, nodes.NSRef) and _name(value) in names:
-                names.add(f"{target.name}.{target.attr}")
-            elif isinstance(target, nodes.Name) and _name(value) in names:
-                names.add(target.name)
-            elif isinstance(target, nodes.Name) and isinstance(value, nodes.Call) and _name(value.node) == "namespace":
-                names.update(f"{target.name}.{pair.key}" for pair in value.kwargs if _name(pair.value) in names)
+    given = defaultdict(list)  # a name -> the names that are set to it
+    for assign in tree.find_all(nodes.Assign):
+        target, value = assign.target, assign.node
+        if isinstance(target, nodes.NSRef):
+            given[_name(value)].append(f"{target.name}.{target.attr}")
+        elif isinstance(target, nodes.Name):
+            given[_name(value)].append(target.name)
+            if isinstance(value, nodes.Call) and _name(value.node) == "namespace":
+                for pair in value.kwargs:
+                    given[_name(pair.value)].append(f"{target.name}.{pair.key}")
+    names: set[str] = set()
+    found = ["messages"]
+    while found:
+        name = found.pop()
+        if name not in names:
+            names.add(name)
+            found += given[name]
     return names
 
 
-def _parameters_for_content(tree: nodes.Template, macro: nodes.Macro, messages: set[str]) -> Iterator[str]:
-    """The parameters of a macro that receive the content of a message in some call."""
-    for call in tree.find_all(nodes.Call):
-        if _name(call.node) == macro.name:
-            given = [*zip((parameter.name for parameter in macro.args), call.args, strict=False)]
-            given += [(pair.key, pair.value) for pair in call.kwargs if isinstance(pair, nodes.Keyword)]
-            yield from (name for name, value in given if _is_content(value, messages))
+def _parameters_for_content(calls: list[nodes.Call], macro: nodes.Macro, messages: set[str]) -> Iterator[str]:
+    """The parameters of a macro that receive the content of a message in some call of it."""
+    for call in calls:
+        given = [*zip((parameter.name for parameter in macro.args), call.args, strict=False)]
+        given += [(pair.key, pair.value) for pair in call.kwargs if isinstance(pair, nodes.Keyword)]
+        yield from (name for name, value in given if _is_content(value, messages))
 
 
 def _is_content(node: nodes.Node, messages: set[str]) -> bool:

@@ -5,11 +5,11 @@ the fields that are known to break templates. If the template then renders, the 
 repair it fails again.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from minicache.common.json_reader import read_json
 from minicache.text.chat import Chat
 from minicache.text.errors import TemplateFailed
 from minicache.text.origin import Path
@@ -64,7 +64,7 @@ def _suspects(chat: Chat) -> Iterator[_Suspect]:
             arguments = function.get("arguments") if isinstance(function, Mapping) else None
             if isinstance(arguments, str):
                 try:
-                    mended = json.loads(arguments)
+                    mended = read_json(arguments)
                 except ValueError:
                     mended = {}
                 path = ("messages", index, "tool_calls", number, "function", "arguments")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from minicache.common.json_reader import read_json
 from minicache.text.origin import Field, Key, Path, Value
 from minicache.text.traced import Builder, Traced, first_origin, plain_text
 
@@ -105,8 +106,8 @@ def relisted(original: Any, items: Iterable[Any]) -> list[Any]:
 
 def loads(text: str) -> Any:
     """`json.loads` that keeps origins: texts in the result have the origins of their characters in `text`, all other
-    values have the path of `text`. Raises as `json.loads` does."""
-    plain = json.loads(text)
+    values have the path of `text`. Raises `ValueError`, as `read_json` does."""
+    plain = read_json(text)
     path = path_of(text)
     return plain if path is None else _Reader(text, path).read(0)[0]
 

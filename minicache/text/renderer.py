@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from minicache.core.errors import MinicacheError
 from minicache.text.chat import Chat
-from minicache.text.errors import TemplateFailed, TemplateTooCostly
+from minicache.text.errors import BadMessage, TemplateFailed, TemplateTooCostly
 from minicache.text.failure import explain
 from minicache.text.origin import Rendered
 from minicache.text.presteps import Variables, transformers
@@ -44,15 +44,18 @@ class Renderer:
 
     def render(self, chat: Chat) -> str:
         """The prompt. Raises `BadMessage`, which names message and field, or `TemplateFailed` if the template fails."""
-        return self._run(chat, chat, self.template.run)
+        return self._run(chat, lambda chat: chat, self.template.run)
 
     def render_with_origins(self, chat: Chat) -> Rendered:
         """The same prompt with the origin of each character. Several times slower. Raises as `render` does."""
-        return self._run(chat, chat.placed(), self.template.run_with_origins)
+        return self._run(chat, Chat.placed, self.template.run_with_origins)
 
-    def _run(self, chat: Chat, given: Chat, run: Callable[[Variables, float], T]) -> T:
+    def _run(self, chat: Chat, given: Callable[[Chat], Chat], run: Callable[[Variables, float], T]) -> T:
         until = monotonic() + self.template.seconds  # for the first try and for all tries that explain its error
-        variables = self._prepared(given)
+        try:
+            variables = self._prepared(given(chat))
+        except RecursionError:
+            raise BadMessage("the chat is nested too deeply to be rendered") from None
         try:
             return run(variables, until)
         except TemplateTooCostly:

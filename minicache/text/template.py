@@ -29,7 +29,7 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-LONGEST_SOURCE = 2**20  # characters; compiling takes about 10 s then, and real templates have a hundredth of it
+LONGEST_SOURCE = 2**18  # characters: real templates have a tenth of it, and the worst compile for some seconds
 _LONGEST_WORDS = 1000  # characters of the words of a template's own error
 _TEMPLATE_FILE = "<template>"  # the file name that Jinja gives a template in tracebacks
 

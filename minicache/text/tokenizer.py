@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, overload
 
+from minicache.common.json_reader import read_json
 from minicache.text.errors import TokenizerFailed
 from minicache.text.tokenizers_library import Backend
 
@@ -171,7 +172,7 @@ class HubTokenizer:
         ends: set[int] = set()
         for name in ("generation_config.json", "config.json"):
             value = read_json_object(folder / name).get("eos_token_id")
-            ends.update(id for id in (value if isinstance(value, list) else [value]) if isinstance(id, int))
+            ends.update(id for id in (value if isinstance(value, list) else [value]) if type(id) is int)
         token = token_text(read_json_object(folder / "tokenizer_config.json").get("eos_token"))
         id = None if token is None else self._backend.id_of(token)
         return ends if id is None else ends | {id}
@@ -190,7 +191,9 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path.read_bytes())
+    except OSError as error:
+        raise TokenizerFailed(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise TokenizerFailed(f"{path} is not valid JSON: {error}") from None
     if not isinstance(value, dict):

@@ -4,18 +4,25 @@ stays within its budget renders as in Jinja's own sandbox."""
 import json
 import time
 import tracemalloc
+from contextlib import nullcontext, suppress
 
 import pytest
 from jinja2 import UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from minicache.common.json_reader import DEEPEST
+from minicache.core.errors import MinicacheError
 from minicache.text import budget
 from minicache.text.bounded import BoundedEnvironment, render
 from minicache.text.budget import PER_SECOND, Budget
 from minicache.text.chat import Chat
-from minicache.text.errors import TemplateFailed, TemplateTooCostly
+from minicache.text.content_format import sglang_wants_parts, vllm_wants_parts
+from minicache.text.environment import ChatEnvironment
+from minicache.text.errors import BadMessage, TemplateFailed, TemplateTooCostly
 from minicache.text.renderer import Renderer, RendererName
 from minicache.text.template import LONGEST_SOURCE, ChatTemplate
+from minicache.text.tokenizer import HubTokenizer
+from tests.text.tiny_hub import write_hub_folder
 
 CHAT = Chat([{"role": "user", "content": "hi"}])
 SECONDS = 0.25
@@ -277,3 +284,50 @@ def test_within_its_budget_a_template_cannot_notice_it():
             assert found == expected, source
         failed += not isinstance(expected, str)
     assert failed > 30  # errors too are the same
+
+
+DEEP = {"[": "]", '{"a": ': "}"}
+
+
+@pytest.mark.parametrize("opening", DEEP)
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "config.json", "generation_config.json", "tokenizer.json"])
+def test_files_of_a_folder_that_are_nested_too_deeply(tmp_path, name, opening):
+    write_hub_folder(tmp_path)
+    for depth in (300, 990, 30_000):
+        (tmp_path / name).write_text('{"a": ' + opening * depth + "1" + DEEP[opening] * depth + "}")
+        with pytest.raises(MinicacheError, match=f"{name} is not "):
+            HubTokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("rendering", RENDERINGS)
+@pytest.mark.parametrize("name", RendererName)
+def test_chats_that_are_nested_deeply(name, rendering):
+    """A body that is read is at most `DEEPEST` levels deep; a caller in Python may pass anything."""
+    renderer = Renderer(ChatTemplate("{% for m in messages %}{{ m | tojson(indent=1) }}{% endfor %}{{ tools }}"), name)
+    refused = BadMessage, TemplateFailed
+    for depth, expected in ((DEEPEST // 2, nullcontext()), (400, suppress(*refused)), (5_000, pytest.raises(refused))):
+        parameters, arguments = {}, "[" * depth + "]" * depth
+        for _ in range(depth):
+            parameters = {"a": [parameters]}
+        call = {"function": {"name": "f", "arguments": {"a": parameters}}}
+        written = {"function": {"name": "f", "arguments": f'{{"a": {arguments}}}'}}
+        for calls in ([call], [written]):
+            chat = Chat(
+                [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls": calls}],
+                [{"type": "function", "function": {"name": "f", "parameters": parameters}}],
+            )
+            with expected:
+                getattr(renderer, rendering)(chat)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("wants", [vllm_wants_parts, sglang_wants_parts])
+def test_how_a_template_reads_parts_is_found_in_one_pass(wants):
+    """Each pass over the names or calls of such a template takes a tenth of a second."""
+    names = "".join(f"{{% set a{i} = a{i + 1} %}}" for i in range(2_000)) + "{% set a2000 = messages %}"
+    macros = "".join(f"{{% macro m{i}(x) %}}{{% endmacro %}}{{{{ m{i}(1) }}}}" for i in range(2_000))
+    start = time.process_time()
+    ChatEnvironment().parse(names + macros)
+    parsed = time.process_time()
+    assert not wants(names + macros)
+    assert time.process_time() - parsed < 20 * (parsed - start)
