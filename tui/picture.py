@@ -14,6 +14,7 @@ from .comparison import Comparison
 from .panels.line import REPLACEMENT, printable
 from .player import Player
 
+_WEB_FONT = re.compile(r"@font-face\s*{[^}]*}\s*")  # Rich names one on a server; a picture asks no network
 ROUNDS = 4  # the footer is made when the bindings are known, and then what stands beside it has another width
 LONGEST_NAME = 40  # characters of what a run is called, in the name of a file
 
@@ -21,7 +22,10 @@ LONGEST_NAME = 40  # characters of what a run is called, in the name of a file
 def picture_of(app: App[None], title: str) -> str:
     """The screen as it is, as SVG: XML, whatever the title says and whatever some widget drew."""
     svg = app.export_screenshot(title=printable(title), simplify=True)
-    return replace_unprintable(svg, lambda char: char if char == "\n" else REPLACEMENT)
+    style, end, drawn = svg.partition("</style>")
+    return replace_unprintable(
+        _WEB_FONT.sub("", style) + end + drawn, lambda char: char if char == "\n" else REPLACEMENT
+    )
 
 
 def write_new(folder: Path, name: str, svg: str) -> Path:

@@ -1,6 +1,7 @@
 """The diff as one HTML page, which runs no script and loads nothing.
 
-The template escapes every text of a request. A content security policy in the page also forbids scripts.
+The template escapes every text of a request, and every character that nobody sees. A content security policy in the
+page also forbids scripts.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from minicache.common.printable import printable
 from minicache.prompts.examine import Examined
 from minicache.prompts.kinds import LAYERS, WORDS, Layer
 from minicache.prompts.report import (
@@ -58,7 +60,9 @@ class Ribbon:
 
 def page(examined: Examined, costs: Costs, shown: Shown) -> str:
     """The page as HTML text."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_readable
+    )
     earlier, later = examined.earlier, examined.later
     return environment.from_string(PAGE.read_text(encoding="utf-8")).render(
         diff=examined.diff,
@@ -83,6 +87,12 @@ def page(examined: Examined, costs: Costs, shown: Shown) -> str:
             for cause in examined.diff.causes
         ],
     )
+
+
+def _readable(value: object) -> object:
+    """What the page shows of a value. Lines of a prompt stay lines; nothing turns the direction of writing, and nothing
+    acts on a terminal that prints the page."""
+    return printable(value, keep="\n\t") if isinstance(value, str) else value
 
 
 def _ribbon(name: str, examined: Examined, tokens: Sequence[int], shown: Shown) -> Ribbon:

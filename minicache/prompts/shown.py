@@ -13,7 +13,9 @@ from minicache.common.printable import printable
 from minicache.prompts.values import text_of_path
 from minicache.text.origin import Path
 
-# Keys named by APIs, not by users: with `redact` a path shows these and hashes all other keys.
+# With `redact` a path shows keys that APIs name, and hashes all others. The arguments of a template are named by its
+# author: all keys below these are hashed.
+ARGUMENTS = ("chat_template_kwargs", "template_kwargs")
 KNOWN_KEYS = frozenset(
     [
         "additionalProperties",
@@ -24,7 +26,6 @@ KNOWN_KEYS = frozenset(
         "content",
         "description",
         "documents",
-        "enable_thinking",
         "enum",
         "extra_key",
         "function",
@@ -80,7 +81,8 @@ class Shown:
 
     def path(self, path: Path) -> str:
         if self.redact:
-            path = tuple(k if isinstance(k, int) or k in KNOWN_KEYS else self.hash(k) for k in path)
+            known = frozenset(ARGUMENTS) if path[:1] and path[0] in ARGUMENTS else KNOWN_KEYS
+            path = tuple(key if isinstance(key, int) or key in known else self.hash(key) for key in path)
         return text_of_path(path)
 
     def sentence(self, sentence: str, quotes: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ def line_numbers(text: str) -> dict[Path, int]:
     arrays: dict[Path, int] = {}
     table: Path = ()
     quoted = ""  # the quotes that end the text of several lines in which this line is
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not quoted:
             if header := _HEADER.match(line):
                 table = tuple(_names(header[2]))
@@ -72,8 +72,9 @@ class Document:
         except tomllib.TOMLDecodeError as error:
             message = str(error)
             position = _POSITION.search(message)
-            number = int(position[1]) if position else len(text.splitlines())
-            line = (text.splitlines() or [""])[max(0, min(number, len(text.splitlines())) - 1)]
+            written = text.removesuffix("\n").split("\n")  # only this character ends a line of TOML
+            number = int(position[1]) if position else len(written)
+            line = written[max(0, min(number, len(written)) - 1)]
             key = _KEY.match(line)
             named = f": {key[1]}" if key else ""
             raise BadScenario(

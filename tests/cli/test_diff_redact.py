@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import re
 import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -18,7 +19,12 @@ from tests.prompts.test_request_log import anthropic, responses
 
 SECRET = "quokka"  # in no word of ours
 ASK = say(SYS, "hi", call("ls", {"d": "."}), result("a.py"), "and?", tools=[tool("alpha"), tool("beta")], model="m")
-BODIES = [ASK, anthropic(), responses(), {"prompt": "Once upon a time", "cache_salt": "x"}]
+ARGUMENTS = {
+    **ASK,
+    "chat_template_kwargs": {"enable_thinking": True, "custom": {"name": [1]}},
+    "documents": [{"text": "x"}],
+}
+BODIES = [ASK, ARGUMENTS, anthropic(), responses(), {"prompt": "Once upon a time", "cache_salt": "x"}]
 QUOTING = [
     "{{ raise_exception('no ' ~ messages[0].content ~ messages[-1]) }}",
     "{% for m in messages %}{{ m.content.split(m.content)[9] }}{% endfor %}",
@@ -133,3 +139,23 @@ def test_it_would_be_there_without_the_option(tmp_path, capsys):
             with pytest.raises(SystemExit):
                 cli.main(["diff", *map(str, [log, *arguments, *redact])])
             assert (SECRET in "".join(capsys.readouterr())) == (not redact)
+
+
+@pytest.mark.parametrize("name", ["quokka_mode", "quokka flag", "enable_thinking", "name", "quokka\n"])
+@pytest.mark.parametrize(
+    "template",
+    ["chatml", "{{ messages[0].content }}{{ quokka_mode }}{{ name }}", "{{ name.no.such + quokka_mode.no.such }}"],
+)
+def test_the_name_of_an_argument_of_the_template_is_nowhere(name, template, tmp_path):
+    """Its author chose the name, also one that an API uses elsewhere."""
+    source = tmp_path / "t.jinja"
+    source.write_text(template)
+    pair = [say(SYS, "hi", chat_template_kwargs={name: {"text": value}}) for value in (1, 2)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(map(json.dumps, pair)))
+    for options in ([], ["--json"]):
+        named = "chatml" if template == "chatml" else source
+        printed = everything_printed([log, 1, 2, "--template", named, *options], tmp_path / "page.html")
+        assert not re.search(rf"chat_template_kwargs(\.|\W+){re.escape(name.strip())}", printed)
+        assert "quokka" not in printed
+        assert "chat_template_kwargs['#" in printed or "minicache: " in printed

@@ -164,6 +164,14 @@ def test_no_control_character_reaches_a_terminal():
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", report)
 
 
+def test_no_character_of_the_page_turns_the_writing_or_acts_on_a_terminal():
+    nasty = "\x1b[31m\x07\x9b5m\u202e\u2066\u200f\u2028\x85\ud800"
+    a, b = (say(f"two\nlines {nasty} id {id}", nasty, model="m") for id in ("97bd6f0c", "24c2d9ee"))
+    shows = page(examine(logged(a), logged(b), means()), FREE, PLAIN)
+    assert not re.search("[^\n -~]", "".join(char for char in shows if not char.isprintable()))
+    assert "two\nlines \\x1b[31m\\x07\\x9b5m\\u202e" in re.sub("<[^>]*>", "", shows)
+
+
 def test_a_long_text_is_cut_on_one_line():
     assert PLAIN.line("x" * 5000, 400) == "x" * 200 + " […] " + "x" * 200
 

@@ -119,6 +119,18 @@ def test_bad_files_are_refused_with_line_and_key(old, new, message):
         read(GOOD.replace(old, new))
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85"])  # `splitlines` ends a line at each; TOML does not
+def test_only_a_line_feed_ends_a_line(sign):
+    text = GOOD.replace("A title", f"A{sign}title")
+    with pytest.raises(BadScenario, match=r"line 9: request\[0\]\.id: must not be empty"):
+        read(text.replace('id = "a"', 'id = ""'))
+    with pytest.raises(BadScenario, match=r"line 4: kind: not TOML"):
+        read(text.replace('kind = "both"', 'kind = "both'))
+    for end in ("", "\n"):
+        with pytest.raises(BadScenario, match=r"line 24: after: not TOML"):
+            read(f"{text}after ={end}")
+
+
 def test_a_file_without_requests_is_refused():
     with pytest.raises(BadScenario, match=r"mine\.toml: request: must be one \[\[request\]\] or more"):
         read('title = "t"\nstory = "s"\n')

@@ -2,6 +2,7 @@
 shows and that nobody has yet."""
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -34,13 +35,17 @@ from .test_command import call
 
 NAME = "two-equal-prompts"
 OF = {key.action: key.keys.split(",")[0] for key in KEYS}
-HOSTILE = "a\x1b[31m\x07\x00\u202e\ud800\ufffe\x9b31m</text>&<![CDATA[]]>\"'\r\n\u2066\x7f\u0301"
+HOSTILE = "@font-face{a\x1b[31m\x07\x00\u202e\ud800\ufffe\x9b31m</text>&<![CDATA[]]>\"'\r\n\u2066\x7f\u0301"
 TURNING = "\u202e\u202a\u2066\u061c\u200e"
 
 
 def words(svg: str) -> str:
-    """The text of a picture that is XML, and shows nothing that a text editor would obey."""
+    """The text of a picture that is XML, shows nothing that a text editor would obey, and asks no network."""
     root = ElementTree.fromstring(svg.encode("utf-8"))
+    assert not re.search(r"@font-face|@import|url\((?!#)", svg.partition("</style>")[0])
+    for element in root.iter():
+        references = [value for name, value in element.attrib.items() if "href" in name or "url(" in value]
+        assert all(value.startswith("url(#") for value in references), references
     text = "".join(root.itertext())
     assert not any(char in text for char in TURNING)
     assert all(char.isprintable() or char in "\n\xa0" for char in text)
