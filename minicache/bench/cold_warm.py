@@ -93,7 +93,7 @@ class ColdWarm(Experiment):
         if not self.plan.cut:
             return text
         return (
-            f"{text}\n{SYSTEM_TOKENS:,} tokens are the full length; the context of {self.model} is "
+            f"{text} {SYSTEM_TOKENS:,} tokens are the full length; the context of {self.model} is "
             f"{self.plan.context:,} tokens, which the question and the answer share."
         )
 

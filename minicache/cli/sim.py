@@ -7,7 +7,7 @@ import typer
 
 from minicache.cli.commands import Commands
 from minicache.cli.console import CacheChoice, JsonOption, remark
-from minicache.core.errors import InvalidArgument
+from minicache.core.errors import InvalidArgument, MinicacheError
 
 if TYPE_CHECKING:
     from minicache.sim.scenario import Kind
@@ -61,11 +61,16 @@ def run_command(
     expects.
     """
     from minicache.cli import sim_report
-    from minicache.sim.redact import redacted
+    from minicache.sim.redact import redacted, redacted_sentence
 
     if plain and as_json:
         raise InvalidArgument("--plain and --json: give one of them")
-    timelines = load(scenario, cache, settings)
+    try:
+        timelines = load(scenario, cache, settings)
+    except MinicacheError as error:
+        if not redact:
+            raise
+        raise InvalidArgument(redacted_sentence(str(error))) from None
     unchanged = not settings
     shown = {kind: redacted(timeline) for kind, timeline in timelines.items()} if redact else timelines
     if events is not None:

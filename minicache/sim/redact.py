@@ -3,11 +3,13 @@
 Each token becomes a keyed hash of itself and of everything before it in its request. So equal prefixes stay equal and a
 difference stays where it is, and a reader learns nothing else: neither a token nor that one occurs twice. Block hashes,
 salts and extra keys are hashed with the same key, because an unkeyed hash of a guessed prompt would confirm the guess.
-Errors of the model are left out. Request ids, adapter names and lengths stay.
+Errors of the model are left out, and so are keys of the header that minicache does not write. Request ids, adapter
+names, titles and lengths stay.
 """
 
 import hashlib
 import os
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,6 +18,9 @@ from minicache.core.events import Event
 from minicache.core.request import Namespace
 from minicache.sim.timeline import Timeline
 from minicache.sim.tokens import FIRST_REDACTED_TOKEN
+
+# Of a log's header. Whoever wrote it may have put a prompt under another key.
+KEPT = ("num_blocks", "block_size", "scenario", "title", "cache", "strategy", "scheduler", "seed", "clock")
 
 
 class Redactor:
@@ -79,9 +84,14 @@ class Redactor:
         return Namespace(namespace.adapter, salt, tuple(map(hide, namespace.extra)))
 
 
+def redacted_sentence(sentence: str) -> str:
+    """The sentence of an error in a scenario or a log, without the wrong text, list or table that it ends with."""
+    return re.sub(r""", not (['"[{]|b['"]).*""", ", not the value that it has", sentence, flags=re.DOTALL)
+
+
 def redacted(timeline: Timeline, key: bytes | None = None) -> Timeline:
     """The same run, redacted. It cannot be forked, because it has no scenario."""
-    settings = {**timeline.settings, "redacted": True}
+    settings = {**{key: value for key, value in timeline.settings.items() if key in KEPT}, "redacted": True}
     redactor = Redactor(key)
     result = Timeline(settings["num_blocks"], settings["block_size"], settings)
     result.kind = timeline.kind

@@ -144,6 +144,37 @@ def test_redacted_output_has_no_prompt(tmp_path, capsys):
     assert "[97,97" not in log.read_text()
 
 
+def test_redacted_output_has_no_key_of_a_header_that_is_not_ours(tmp_path, capsys):
+    log, copy = tmp_path / "run.jsonl", tmp_path / "copy.jsonl"
+    assert call("run", "tail-first", "--events", str(log)) == 0
+    header, events = log.read_text().split("\n", 1)
+    log.write_text(json.dumps(json.loads(header) | {"prompts": ["quokka"], "note": "quokka"}) + "\n" + events)
+    for options in ([], ["--plain"], ["--json"]):
+        capsys.readouterr()
+        assert call("run", str(log), "--redact", "--events", str(copy), *options) == 0
+        assert "quokka" not in capsys.readouterr().out + copy.read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        'prompt = [{ text = ["VALUE"] }]',
+        "prompt = [{ text = { VALUE = 1 } }]",
+        'max_tokens = "VALUE"',
+        'extra = ["VALUE", 3]',
+    ],
+)
+def test_redaction_hides_the_wrong_value_of_an_error(wrong, tmp_path, capsys):
+    path, prompt = tmp_path / "mine.toml", "" if "prompt" in wrong else 'prompt = [{ text = "hello" }]'
+    path.write_text(f'title="t"\nstory="s"\n[[request]]\nid="a"\n{wrong.replace("VALUE", "quokka")}\n{prompt}')
+    assert call("run", str(path)) == 2
+    assert "quokka" in capsys.readouterr().err
+    assert call("run", str(path), "--redact") == 2
+    words = capsys.readouterr().err
+    assert "mine.toml, line 5: request[0]." in words
+    assert "quokka" not in words
+
+
 def test_explain(capsys):
     assert call("explain", "timestamp-top", "--cache", "hash", "--request", "user2") == 0
     assert "The rule: nothing after a difference." in capsys.readouterr().out
