@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from minicache.common.printable import READABLE, printable, printable_json
+from minicache.common.printable import READABLE, printable, printable_json, without_middle
 from minicache.common.progress import Progress
 from minicache.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+LONGEST_SENTENCE = 4000  # characters of an error
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a report.")]
 
 
@@ -38,8 +39,8 @@ def say(*lines: str) -> None:
 
 
 def remark(sentence: str) -> None:
-    """Print a sentence on stderr, after the program's name."""
-    print(f"minicache: {printable(sentence)}", file=sys.stderr)
+    """Print a sentence on stderr, after the program's name; without its middle if a name in it makes it very long."""
+    print(f"minicache: {without_middle(printable(sentence), LONGEST_SENTENCE)}", file=sys.stderr)
 
 
 def stdout() -> "Console":

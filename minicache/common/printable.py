@@ -43,6 +43,11 @@ def printable_json(text: str) -> str:
     return replace_unprintable(text, lambda char: char if char == "\n" else json.dumps(char)[1:-1])
 
 
+def without_middle(text: str, limit: int) -> str:
+    """The text, or its beginning and end if it has more than `limit` characters."""
+    return text if len(text) <= limit else f"{text[: limit // 2]} […] {text[-limit // 2 :]}"
+
+
 def shell_words(*words: str) -> str:
     """A command to paste into a shell: each word is one argument, and printable. The form of a word with an
     unprintable character, `$'\\x1b'`, is read by bash and zsh; every other shell reads a harmless text."""

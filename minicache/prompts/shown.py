@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from minicache.common.printable import printable
+from minicache.common.printable import printable, without_middle
 from minicache.prompts.values import text_of_path
 from minicache.text.origin import Path
 
@@ -97,6 +97,4 @@ class Shown:
 
 
 def _one_line(text: str, limit: int) -> str:
-    if len(text) > limit:
-        text = f"{text[: limit // 2]} […] {text[-limit // 2 :]}"
-    return printable(text)
+    return printable(without_middle(text, limit))

@@ -121,6 +121,11 @@ def test_names_on_the_command_line(folder, capsys):
     assert printed(capsys, "diff", NASTY, NASTY)[1].count("\n") == 1
 
 
+def test_a_long_name_makes_no_long_sentence(folder, capsys):
+    for name in ("x" * 100_000, "\x1b" * 100_000):
+        assert 1000 < len(printed(capsys, "sim", "explain", NAME, "--request", name)[1]) < 5000
+
+
 def test_suggested_commands_can_be_pasted(folder, capsys):
     out, _ = printed(capsys, "sim", "run", NAME)
     why = next(line for line in out.splitlines() if line.startswith("Why:")).partition(":")[2].strip()
