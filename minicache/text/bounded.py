@@ -4,6 +4,7 @@ list that the template makes (see `budget.py`).
 The result is the same as Jinja's; a template that stays within its budget cannot notice it.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from itertools import islice
@@ -140,6 +141,13 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         """Add filters, or replace them, with their prices."""
         for name, function in filters.items():
             self.filters[name] = function if name in FREE else _paying(name, function)
+
+    def _compile(self, source: str, filename: str) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # Python's about the compiled code, such as `1[0]`, are about no file of ours
+            return super()._compile(source, filename)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         if isinstance(obj, (str, LoopContext)):  # the same answer, faster: neither has more to hide

@@ -5,7 +5,9 @@ that Rust writes to standard error itself and that may quote the text. Here both
 """
 
 import os
+import re
 import threading
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ T = TypeVar("T")
 # Seconds that `encode` may take: many times what a slow machine needs, which encodes 1 MB a second.
 PATIENCE, SLOWEST = 20.0, 50_000  # in seconds, and in characters a second
 _CHANCE = ("dropout", "alpha", "nbest_size")  # settings of BPE and Unigram that make `encode` random
+_CHARSMAP = re.compile(rb'"precompiled_charsmap"\s*:\s*"([A-Za-z0-9+/=]*)"')
 _QUOTED = 300  # characters of the library's own message that a sentence repeats
 
 
@@ -38,6 +41,7 @@ class Backend:
         except ImportError:
             raise TokenizerFailed(package_missing("tokenizers", f"the tokenizer {path}")) from None
         with self._errors("is not a tokenizer that the tokenizers library can read"):
+            _check_sizes(path.read_bytes())
             self._tokenizer = Tokenizer.from_file(str(path))
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()
@@ -140,6 +144,15 @@ def _quiet_panics() -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+def _check_sizes(file: bytes) -> None:
+    """Rust ends the process if it cannot get the memory that a normaliser of sentencepiece says it needs: the first
+    four bytes are the size of a table that follows."""
+    for match in _CHARSMAP.finditer(file) if b"precompiled_charsmap" in file else ():
+        table = b64decode(match[1])
+        if int.from_bytes(table[:4], "little") > len(table):
+            raise ValueError(f"its precompiled_charsmap has {len(table):,} bytes, fewer than it says")
 
 
 def _check_encodable(text: str) -> None:

@@ -86,6 +86,7 @@ PANICS = {
     "nothing to put before": {"normalizer": {"type": "Prepend", "prepend": ""}},
     "a normaliser of rubbish": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
     "an index too high": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAAEAAAA="}},
+    "a normaliser that asks for 8 GB": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////w=="}},
     "an unknown token after a text": {
         "post_processor": {
             "type": "TemplateProcessing",
