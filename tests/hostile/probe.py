@@ -32,8 +32,10 @@ import time
 import traceback
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -109,8 +111,18 @@ def prepare(*modules: str) -> None:
     light += ("text.renderer", "text.sources")
     for name in light:
         import_module(f"minicache.{name}")
-    for name in ("minicache_tui.command", "jinja2", "rich.console", "rich.table", "rich.progress", *modules):
+    for name in (
+        "minicache_tui.command",
+        "minicache_tui.picture",
+        "jinja2",
+        "rich.console",
+        "rich.table",
+        "rich.progress",
+        *modules,
+    ):
         import_module(name)
+    with redirect_stdout(StringIO()), suppress(SystemExit):  # what Typer imports when it runs a command
+        import_module("minicache.cli.main").main(["sim", "run", "--help"])
     gc.collect()
     gc.freeze()  # a collection in the child would copy every page
 
@@ -201,7 +213,7 @@ def _file_faults(probe: Probe, outcome: Outcome) -> Iterator[str]:
             yield "executed: code of the input was run"
         elif before is None and UNFINISHED.search(Path(name).name):
             yield f"files: {name} was left behind"
-        elif name not in may_write and not name.startswith(tuple(m for m in may_write if m.endswith("/"))):
+        elif name not in may_write and not f"{name}/".startswith(tuple(m for m in may_write if m.endswith("/"))):
             yield f"files: {name} was {'created' if before is None else 'changed' if after else 'deleted'}"
         elif before is not None and (after is None or before[:2] != after[:2] or before[0] != "file"):
             yield f"files: {name} was {before[:2]} and is {after and after[:2]}"
