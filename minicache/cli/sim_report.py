@@ -62,11 +62,11 @@ def mismatches_of(timelines: Timelines) -> list[str]:
 def write_logs(timelines: Timelines, path: Path, source: str) -> None:
     """Write the log of one run, or of two runs into two files, FILE.hash.jsonl and FILE.radix.jsonl. `source` is the
     name of the scenario or log, which is not overwritten."""
+    with writing("--events", path):
+        require_writable(path, source)
     for kind, timeline in timelines.items():
-        # Not `with_name`, which refuses a path without a name, such as `/`.
-        file = path if len(timelines) == 1 else path.parent / f"{path.stem}.{kind}{path.suffix or '.jsonl'}"
+        file = path if len(timelines) == 1 else path.with_name(f"{path.stem}.{kind}{path.suffix or '.jsonl'}")
         with writing("--events", file):
-            require_writable(path, source)
             write_recorded(timeline, require_writable(file, source))
 
 
