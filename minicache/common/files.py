@@ -18,11 +18,13 @@ from typing import NoReturn, TextIO
 
 ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
+STDOUT, STDERR = 1, 2  # file descriptors; /dev/stdout may be a link to an ordinary file
+
 
 def require_writable(path: Path, *inputs: str | Path) -> Path:
     """The file that writing to `path` creates or replaces: a link is followed, and the target is a new file or an
-    ordinary one, and none of the `inputs` (names that may be no files). Raises `OSError`, whose `strerror` says what is
-    wrong."""
+    ordinary one; not one of the `inputs` (names that may be no files), nor the file that stdout or stderr goes into.
+    Raises `OSError`, whose `strerror` says what is wrong."""
     there = _status(path)
     target = Path(os.path.realpath(path))
     if there is not None and stat.S_ISDIR(there.st_mode):
@@ -34,8 +36,8 @@ def require_writable(path: Path, *inputs: str | Path) -> Path:
     # Root may write every file: the mode says what the owner wants.
     if there is not None and not (there.st_mode & 0o222 and os.access(target, os.W_OK)):
         raise OSError(errno.EACCES, "the file is write-protected")
-    if there is not None and any(_is_file(there, name) for name in inputs):
-        raise OSError(errno.EEXIST, "the command reads this file: give another name")
+    if there is not None and any(_is_file(there, name) for name in (STDOUT, STDERR, *inputs)):
+        raise OSError(errno.EEXIST, "the command reads this file or prints into it: give another name")
     if not os.access(target.parent, os.W_OK):
         raise OSError(errno.EACCES, f"the folder {target.parent} is write-protected")
     return target
@@ -56,7 +58,7 @@ def _status(path: Path) -> os.stat_result | None:
         raise
 
 
-def _is_file(there: os.stat_result, name: str | Path) -> bool:
+def _is_file(there: os.stat_result, name: str | Path | int) -> bool:
     with suppress(OSError, ValueError):  # not the name of a file
         return os.path.samestat(there, os.stat(name))
     return False

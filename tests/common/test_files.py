@@ -214,6 +214,18 @@ def test_a_file_that_the_command_reads_is_not_replaced(tmp_path):
     assert require_writable(tmp_path / "new", log, tmp_path / "new") == tmp_path / "new"
 
 
+PRINTER = "import sys, pathlib; from minicache.common.files import *; write_text(pathlib.Path(sys.argv[1]), 'new')"
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "out", "err"])
+def test_the_file_that_the_command_prints_into_is_not_replaced(name, tmp_path):
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        done = subprocess.run([sys.executable, "-c", PRINTER, name], stdout=out, stderr=err, cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert "prints into it" in (tmp_path / "err").read_text()
+    assert (tmp_path / "out").read_text() == ""
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     """The limit of a process on the size of a file is refused like a full disk: by an error of `write`."""
     path = tmp_path / "x"
