@@ -34,9 +34,11 @@ def sglang(chat: Chat, source: str) -> Variables:
 
 def functions_only(variables: Variables) -> Variables | None:
     """The variables for SGLang's second try after a template failed: its tools are the functions alone. `None` if there
-    are no tools to change."""
+    are no tools to change, or if they come from the arguments of the template and are not tools."""
     tools = variables["tools"]
-    return {**variables, "tools": [tool["function"] for tool in tools]} if tools else None
+    if not tools or not isinstance(tools, list) or not all(isinstance(t, Mapping) and "function" in t for t in tools):
+        return None
+    return {**variables, "tools": [tool["function"] for tool in tools]}
 
 
 def _message(index: int, message: Message, as_parts: bool) -> Message:

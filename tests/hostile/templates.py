@@ -185,8 +185,10 @@ def body(random: Random) -> bytes:
             {"type": "function", "function": {"name": "f", "parameters": random.choice(({}, None, {"a": [1]}))}}
         ]
     if random.random() < 0.2:
-        name = random.choice(("bos_token", "messages", "raise_exception", "range", "x", "self", "\x1b", "loop"))
-        whole["chat_template_kwargs"] = {name: random.choice((1, None, "x", [1], {"a": {}}))}
+        name = random.choice(
+            ("bos_token", "messages", "tools", "tools", "raise_exception", "range", "x", "self", "\x1b", "loop")
+        )
+        whole["chat_template_kwargs"] = {name: random.choice((1, None, "x", [1], [{"a": 1}], {"a": {}}))}
     if random.random() < 0.2:
         arguments = random.choice(("{", "[]", '{"a": 1}', "[" * 2000, '{"a": NaN}', "9" * 5000, None, {"a": 1}))
         messages.append({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": arguments}}]})  # type: ignore[dict-item]

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from minicache.text.chat import Chat
 from minicache.text.content_format import sglang_wants_parts, vllm_wants_parts
-from minicache.text.errors import BadMessage
+from minicache.text.errors import BadMessage, TemplateFailed
 from minicache.text.origin import Field, Unknown, Value
 from minicache.text.renderer import Renderer, RendererName
 from minicache.text.sglang_steps import sglang
@@ -213,3 +213,11 @@ def test_a_chat_is_not_changed():
     for steps in (vllm, sglang):
         steps(chat, TEXTS)
     assert json.dumps([chat.messages, chat.tools]) == before
+
+
+@pytest.mark.parametrize("tools", ["x", [3], [{"a": 1}], {"a": 1}, 7, True])
+def test_tools_among_the_arguments_of_the_template_may_be_anything(tools):
+    """They are not checked as tools, and SGLang's second try needs the function of each."""
+    chat = Chat([{"role": "user", "content": "hi"}], template_kwargs={"tools": tools})
+    with pytest.raises(TemplateFailed, match="divi"):
+        Renderer(ChatTemplate("{{ 1 // 0 }}"), RendererName.sglang).render(chat)
