@@ -75,7 +75,7 @@ BODY = {
     "chat_template_kwargs": {"a_flag": "x", "thinking": True},
     "messages": [
         {"role": "system", "content": "You are helpful. It is 2026-01-01 10:00:00."},
-        {"role": "user", "content": [{"type": "text", "text": "Where?"}]},
+        {"role": "user", "content": "Where?"},
         {
             "role": "assistant",
             "content": "",

@@ -18,7 +18,7 @@ OLD = b"what was there before"
 def probe(random: Random) -> Probe:
     command, flag = random.choice(outputs())
     suffix = {"--svg": ".svg", "--html": ".html"}.get(flag, ".jsonl")
-    name, files, writes = _target(random, suffix)
+    name, files, writes = _target(random, suffix, () if command == "diff" else tuple(FILES))
     given = [part for part in GIVEN.get(command, ("--model", "no-such-model")) if part != "out.svg"]
     given = [part for part in given if part != "--svg"]
     if command == "sim run":
@@ -47,8 +47,8 @@ def _of_both(name: str) -> tuple[str, ...]:
     )
 
 
-def _target(random: Random, suffix: str) -> tuple[str, Files, tuple[str, ...]]:
-    """The name that is given, what is there, and what may be written."""
+def _target(random: Random, suffix: str, inputs: tuple[str, ...]) -> tuple[str, Files, tuple[str, ...]]:
+    """The name that is given, what is there, and what may be written; `inputs` if the command does not read them."""
     out, target = f"out{suffix}", f"../home/target{suffix}"
     mode = random.choice((0o600, 0o640, 0o666, 0o755))
     cases: list[tuple[str, Files, tuple[str, ...]]] = [
@@ -85,7 +85,7 @@ def _target(random: Random, suffix: str) -> tuple[str, Files, tuple[str, ...]]:
         ("x" * 5_000 + suffix, {}, ()),
         ("a/" * 3_000 + out, {}, ()),
         ("é" * 127 + suffix, {}, ()),
-        *((name, {}, ()) for name in ("a.json", "b.json", "./a.json")),
+        *((name, {}, inputs) for name in ("a.json", "b.json", "./a.json")),
         ("x" * (255 - len(suffix)) + suffix, {}, ("x" * (255 - len(suffix)) + suffix,)),
         *(
             (name, {}, (name,))

@@ -158,7 +158,8 @@ def run(probe: Probe, limit: float = LIMIT) -> Outcome:
 
 def faults(probe: Probe, outcome: Outcome) -> list[str]:
     """What must never come of a command line and did, each as `kind: details`."""
-    return [*_status_faults(probe, outcome), *_output_faults(probe, outcome), *_file_faults(probe, outcome)]
+    found = list(_status_faults(probe, outcome))
+    return [*found, *_output_faults(probe, outcome, ended_well=not found), *_file_faults(probe, outcome)]
 
 
 # --- what is a fault ----------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ def _status_faults(probe: Probe, outcome: Outcome) -> Iterator[str]:
         yield "processes: one was left running"
 
 
-def _output_faults(probe: Probe, outcome: Outcome) -> Iterator[str]:
+def _output_faults(probe: Probe, outcome: Outcome, ended_well: bool) -> Iterator[str]:
     for name, output in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
         try:
             text = output.decode()
@@ -199,7 +200,7 @@ def _output_faults(probe: Probe, outcome: Outcome) -> Iterator[str]:
             yield f"control: {found[0]!r} on {name}: {text[max(found.start() - 30, 0) : found.end() + 30]!r}"
         if found := re.search(r"^.*(panicked at|RUST_BACKTRACE|\w+Warning: ).*$", text, re.MULTILINE):
             yield f"noise: {name} has a library's own words: {found[0][:200]!r}"
-    if "--json" in probe.argv and outcome.status in (0, 1) and (words := _json_fault(outcome.stdout)):
+    if ended_well and "--json" in probe.argv and outcome.status in (0, 1) and (words := _json_fault(outcome.stdout)):
         yield f"json: {words}"
 
 
