@@ -143,8 +143,21 @@ def test_a_template_ends_in_time(name, rendering, monkeypatch):
     assert time.monotonic() - start < 60
 
 
-@pytest.mark.parametrize("rendering", RENDERINGS)
-@pytest.mark.parametrize("name", TOO_LARGE)
+# `Traced` does these in its own way; `make nightly` tries all others with origins too.
+IN_RUNS = (
+    "a text times a number",
+    "a text of the request, many times",
+    "a text doubled without a loop",
+    "join",
+    "replace",
+)
+CASES = [(name, "render") for name in TOO_LARGE] + [
+    pytest.param(name, "render_with_origins", marks=() if name in IN_RUNS else pytest.mark.nightly)
+    for name in TOO_LARGE
+]
+
+
+@pytest.mark.parametrize(("name", "rendering"), CASES)
 def test_a_template_fills_no_more_memory_than_its_budget(name, rendering):
     renderer = Renderer(ChatTemplate(TOO_LARGE[name], seconds=SECONDS))
     with pytest.raises(TemplateTooCostly, match=r"the chat template was stopped.*: it (made|ran)"):

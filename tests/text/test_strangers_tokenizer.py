@@ -80,7 +80,6 @@ def test_ids_with_gaps(patched):
 
 PANICS = {
     "a search without end": {"pre_tokenizer": split("(a+)+$")},
-    "a replacement without end": {"normalizer": replaced(Regex="(a+)+$")},
     "an empty pattern": {"normalizer": replaced(Regex="")},
     "an empty text to replace": {"normalizer": replaced(String="")},
     "nothing to put before": {"normalizer": {"type": "Prepend", "prepend": ""}},
