@@ -6,6 +6,7 @@ of a report is one line, whatever the words in it are.
 """
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,7 +73,16 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 def json_text(value: Any, indent: int | None = 2) -> str:
     """JSON for stdout, without unprintable characters; in ASCII unless its encoding is Unicode's."""
     unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    return printable_json(json.dumps(value, indent=indent, ensure_ascii=not unicode))
+    return printable_json(json.dumps(_finite(value), indent=indent, ensure_ascii=not unicode))
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for each number that JSON does not have, such as a time divided by 0."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def encode_everything(*streams: TextIO) -> None:

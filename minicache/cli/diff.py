@@ -28,10 +28,15 @@ class RendererChoice(StrEnum):
     sglang = "sglang"
 
 
-def _positive(value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"must be a number above 0, not {value:g}")
+def _rate(value: float | None) -> float | None:
+    """A speed or a price with which losses stay numbers of a usual size."""
+    if value is not None and not 1e-9 <= value <= 1e15:
+        raise typer.BadParameter(f"must be a number from 1e-9 to 1e15, not {value:g}")
     return value
+
+
+def _rate_or_zero(value: float) -> float:
+    return _rate(value) or 0.0 if value else 0.0
 
 
 @app.command()
@@ -59,23 +64,23 @@ def diff(
         float,
         typer.Option(
             help="Stop a rendering of the template after so many seconds, or after 33,554,432 characters for each.",
-            callback=_positive,
+            callback=_rate,
         ),
     ] = 30.0,
     block_size: Annotated[int, typer.Option(help="Tokens in a block of the hash chain.")] = 16,
     prefill_speed: Annotated[
         float | None,
-        typer.Option(
-            help="Prompt tokens per second, to give losses in seconds.", callback=_positive, show_default=False
-        ),
+        typer.Option(help="Prompt tokens per second, to give losses in seconds.", callback=_rate, show_default=False),
     ] = None,
     price: Annotated[
         float | None,
         typer.Option(
-            help="Price of a million prompt tokens, to give losses in money.", callback=_positive, show_default=False
+            help="Price of a million prompt tokens, to give losses in money.", callback=_rate, show_default=False
         ),
     ] = None,
-    cached_price: Annotated[float, typer.Option(help="Price of a million cached prompt tokens.", min=0)] = 0.0,
+    cached_price: Annotated[
+        float, typer.Option(help="Price of a million cached prompt tokens.", min=0, callback=_rate_or_zero)
+    ] = 0.0,
     as_json: JsonOption = False,
     html: Annotated[
         Path | None,

@@ -23,16 +23,22 @@ def read_json(text: str | bytes) -> Any:
         raise
     except ValueError:  # the limit of int()
         raise ValueError("a number has more digits than can be converted") from None
+    opening = ("[", "{") if isinstance(text, str) else (b"[", b"{")
+    if sum(map(text.count, opening)) > DEEPEST and is_nested(value):  # type: ignore[arg-type]
+        raise too_deep
+    return value
+
+
+def is_nested(value: Any, deepest: int = DEEPEST) -> bool:
+    """Whether lists and dictionaries are inside each other on more than `deepest` levels."""
     level = [value] if isinstance(value, (list, dict)) else []
-    for _ in range(DEEPEST):
+    for _ in range(deepest):
         if not level:
-            return value
+            return False
         level = [
             inner
             for outer in level
             for inner in (outer.values() if type(outer) is dict else outer)
             if type(inner) is dict or type(inner) is list
         ]
-    if level:
-        raise too_deep
-    return value
+    return bool(level)

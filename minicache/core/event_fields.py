@@ -42,6 +42,17 @@ def _exactly(kind: type) -> Reader:
     return read
 
 
+def _integer(least: int) -> Reader:
+    """A reader of integers that a machine's word holds: arrays keep them."""
+
+    def read(value: Any) -> Any:
+        if type(value) is not int or not least <= value < 1 << 63:
+            raise ValueError
+        return value
+
+    return read
+
+
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isfinite(value):
         raise ValueError
@@ -72,8 +83,9 @@ def _namespace(value: Any) -> Namespace:
     return Namespace(Adapter(**adapter) if adapter is not None else None, value["salt"], _texts(value["extra"]))
 
 
+PRIORITY = (_integer(-(1 << 63)), "an integer of 64 bits")
 READERS: dict[Any, tuple[Reader, str]] = {
-    int: (_exactly(int), "an integer"),
+    int: (_integer(0), "an integer from 0 to 2**63 - 1"),
     float: (_number, "a number"),
     str: (_exactly(str), "a text"),
     bool: (_exactly(bool), "true or false"),
@@ -98,7 +110,8 @@ def _reader(hint: Any) -> tuple[Reader, str]:
 
 def _of(kind: type[Event]) -> list[tuple[str, Reader, str]]:
     hints = get_type_hints(kind)
-    return [(item.name, *_reader(hints[item.name])) for item in fields(kind)]
+    readers = {name: _reader(hint) for name, hint in hints.items()} | {"priority": PRIORITY}
+    return [(item.name, *readers[item.name]) for item in fields(kind)]
 
 
 _FIELDS = {kind: _of(kind) for kind in Event.__subclasses__()}

@@ -8,7 +8,7 @@ views folded from them.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import IO, Any
 
@@ -77,11 +77,20 @@ class LogWriter:
         self.out.write(json.dumps(to_json(event), separators=(",", ":")) + "\n")
 
 
-def read_log(lines: Iterable[str]) -> tuple[dict[str, Any], Iterator[Event]]:
-    """The settings of the header, and an iterator that reads the events. Both raise `BadLog`, which names the line."""
+def read_log(
+    lines: Iterable[str], read_json: Callable[[str], Any] = json.loads
+) -> tuple[dict[str, Any], Iterator[Event]]:
+    """The settings of the header, and an iterator that reads the events. Both raise `BadLog`, which names the line.
+
+    `read_json` reads the value of a line or raises `ValueError`: for the log of a stranger, one that limits its depth.
+    """
     numbered = enumerate(lines, start=1)
-    header = _parse(*next(numbered, (1, "")))
+    header = _parse(*next(numbered, (1, "")), read_json)
     version = header.pop("minicache_events", None)
+    try:
+        json.dumps(header, allow_nan=False)
+    except ValueError:
+        raise BadLog("line 1: JSON has no NaN and no Infinity, and the header has one") from None
     if version is None:
         raise BadLog("line 1: this is not an event log: the header has no key 'minicache_events'")
     if version != SCHEMA_VERSION:
@@ -89,25 +98,25 @@ def read_log(lines: Iterable[str]) -> tuple[dict[str, Any], Iterator[Event]]:
             f"line 1: this log has schema {version!r}, and this version of minicache reads only schema "
             f"{SCHEMA_VERSION}: record the run again"
         )
-    return header, (_event(number, line) for number, line in numbered if line.strip())
+    return header, (_event(number, line, read_json) for number, line in numbered if line.strip())
 
 
-def _parse(number: int, line: str) -> dict[str, Any]:
+def _parse(number: int, line: str, read_json: Callable[[str], Any]) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = read_json(line)
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at")  # some messages of Python end like this
         raise BadLog(f"line {number}: not JSON: {what} at column {error.colno}") from None
-    except ValueError:
-        raise BadLog(f"line {number}: a number has too many digits") from None
+    except ValueError as error:
+        raise BadLog(f"line {number}: {error}") from None
     if not isinstance(record, dict):
         raise BadLog(f"line {number}: expected an object, not {type(record).__name__}")
     return record
 
 
-def _event(number: int, line: str) -> Event:
+def _event(number: int, line: str, read_json: Callable[[str], Any]) -> Event:
     try:
-        return from_json(_parse(number, line))
+        return from_json(_parse(number, line, read_json))
     except BadLog as error:
         message = str(error)
         raise BadLog(message if message.startswith("line") else f"line {number}: {message}") from None

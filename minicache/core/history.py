@@ -68,6 +68,7 @@ class History(Follower):
     def __init__(self, max_requests: int = 256) -> None:
         self.max_requests = max_requests
         self.known: OrderedDict[str, Known] = OrderedDict()  # in order of arrival
+        self._ended: OrderedDict[str, None] = OrderedDict()  # those of `known` that ended, in this order
         self.losses = Losses(1000 * max_requests)
         # A block is remembered by a digest of its namespace and of all tokens up to its end, whichever request
         # computed it.
@@ -80,10 +81,9 @@ class History(Follower):
     def on_RequestArrived(self, event: ev.RequestArrived, view: EngineView) -> None:
         self.known[event.request] = Known(array("Q", event.tokens), event.namespace)
         self.known.move_to_end(event.request)
-        if len(self.known) > self.max_requests:
-            ended = next((id for id, known in self.known.items() if not known.live), None)
-            if ended is not None:
-                del self.known[ended]
+        self._ended.pop(event.request, None)
+        if len(self.known) > self.max_requests and self._ended:
+            del self.known[self._ended.popitem(last=False)[0]]
 
     def on_TokensSampled(self, event: ev.TokensSampled, view: EngineView) -> None:
         if known := self.known.get(event.request):
@@ -112,6 +112,7 @@ class History(Follower):
     def _end(self, request: str) -> None:
         if known := self.known.get(request):
             known.live, known.turn, known.digests = False, None, []
+            self._ended[request] = None
 
     # Blocks
 

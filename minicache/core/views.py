@@ -140,7 +140,10 @@ class CacheView(View):
             self.free.remove(block)
 
     def on_BlocksReleased(self, event: ev.BlocksReleased) -> None:
-        self.let_go(self.tables.pop(event.request, ()))
+        held = self.tables.pop(event.request, [])
+        if tuple(held) != event.blocks:
+            raise ValueError("it releases other blocks than the request holds")
+        self.let_go(held)
         self._free(event.freed)
 
     def _free(self, blocks: tuple[int, ...]) -> None:
@@ -192,9 +195,11 @@ class CacheView(View):
     # The radix tree
 
     def _path(self, node: int) -> list[NodeView]:
-        """The node and its ancestors, bottom up, without the root."""
-        path = []
+        """The node and its ancestors, bottom up, without the root. Raises `ValueError` if a log made a circle."""
+        path: list[NodeView] = []
         while node != ROOT:
+            if len(path) == len(self.nodes):
+                raise ValueError("a node is its own ancestor")
             path.append(self.nodes[node])
             node = self.nodes[node].parent
         return path
@@ -293,6 +298,12 @@ class EngineView(CacheView):
 
     def on_QueueReordered(self, event: ev.QueueReordered) -> None:
         self.waiting = list(event.requests)
+
+    def on_PrefixMatched(self, event: ev.PrefixMatched) -> None:
+        request = self.requests.get(event.request)
+        if request is not None and event.num_tokens > len(request.tokens):
+            raise ValueError("more tokens match than the request has")
+        super().on_PrefixMatched(event)
 
     def on_RequestAdmitted(self, event: ev.RequestAdmitted) -> None:
         request = self.requests[event.request]

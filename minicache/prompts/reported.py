@@ -6,6 +6,7 @@ the engine reports as cached, compared with the number that its cache would find
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
 from minicache.prompts.diff import Cause
 from minicache.prompts.kinds import Kind, Layer
@@ -54,13 +55,20 @@ def _too_few(a: LoggedRequest, b: LoggedRequest, reuse: Reuse, reported: int) ->
     if unit is not None:
         fix = f"The engine reuses whole units of {unit} tokens. A smaller block size loses less at a difference."
         return Cause(Layer.engine, Kind.engine_unit, None, None, "", "", before, reuse, fix, said)
-    gap = None if a.time is None or b.time is None else (b.time - a.time).total_seconds()
+    gap = _gap(a.time, b.time)
     if (gap is not None and (gap > IDLE or 0 <= gap < TOGETHER)) or reported:
         when = f"; B came {gap:,.1f} s after A" if gap is not None else ""
         fix = "The prompts are not the cause. Send B sooner, or after A's answer has begun, or use a larger cache."
         return Cause(Layer.placement, Kind.lifetime, None, None, "", "", before, reuse, fix, said + when)
     fix = "The prompts are not the cause. Route all requests of a conversation to the same server (a sticky key)."
     return Cause(Layer.placement, Kind.placement, None, None, "", "", before, reuse, fix, said)
+
+
+def _gap(earlier: datetime | None, later: datetime | None) -> float | None:
+    """Seconds between two times; `None` if one is not known, or has a time zone and the other has none."""
+    if earlier is None or later is None or (earlier.tzinfo is None) != (later.tzinfo is None):
+        return None
+    return (later - earlier).total_seconds()
 
 
 def _cut(reuse: Reuse, tokens: int) -> Reuse:

@@ -6,19 +6,20 @@
 A JSON Lines log has one of these on each line. Times are ISO 8601, or seconds or milliseconds since 1970.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from minicache.common.json_reader import read_json
 from minicache.prompts.bodies import Body, read_body
 from minicache.prompts.errors import BadLog
 from minicache.prompts.values import MISSING, value_at
 from minicache.text.origin import Path as FieldPath
 
 BODY_KEYS = ("messages", "input", "prompt")
+MOST_DIGITS = 18  # of a line's number
 MILLISECONDS_FROM = 10**11  # seconds reach this number in the year 5138
 
 # Of these paths in a response the first that exists counts: vLLM with `return_token_ids`, then SGLang's native API.
@@ -63,20 +64,20 @@ def read_file(path: Path) -> LoggedRequest:
     """The one request in a JSON file. Raises `BadLog`."""
     text = _read(path)
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = read_json(text)
+    except ValueError as error:
         if _is_json(text.partition("\n")[0]):
             raise BadLog(
                 f"{path} has a request on each line: give the file once, then the line numbers or ids of two requests"
             ) from None
-        raise BadLog(f"{path} is not valid JSON: {_reason(error)}") from None
+        raise BadLog(f"{path} is not valid JSON: {error}") from None
     return to_request(value, str(path))
 
 
 def _is_json(line: str) -> bool:
     try:
-        return isinstance(json.loads(line), Mapping)
-    except (ValueError, RecursionError):
+        return isinstance(read_json(line), Mapping)
+    except ValueError:
         return False
 
 
@@ -94,7 +95,7 @@ def _find(path: Path, lines: list[str], name: str) -> LoggedRequest:
             value = _parse_line(path, number, line)
             if isinstance(value, Mapping) and str(value.get("id")) == name:
                 return to_request(value, f"{path} line {number}")
-    if name.isdecimal() and 1 <= int(name) <= len(lines) and lines[int(name) - 1].strip():
+    if name.isdecimal() and len(name) <= MOST_DIGITS and 1 <= int(name) <= len(lines) and lines[int(name) - 1].strip():
         number = int(name)
         return to_request(_parse_line(path, number, lines[number - 1]), f"{path} line {number}")
     raise BadLog(f"{path} has {len(lines)} lines, and no request with the id or line number {name!r}", repr(name))
@@ -102,9 +103,9 @@ def _find(path: Path, lines: list[str], name: str) -> LoggedRequest:
 
 def _parse_line(path: Path, number: int, line: str) -> Any:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BadLog(f"{path} line {number} is not valid JSON: {_reason(error)}") from None
+        return read_json(line)
+    except ValueError as error:
+        raise BadLog(f"{path} line {number} is not valid JSON: {error}") from None
 
 
 def to_request(value: Any, where: str) -> LoggedRequest:
@@ -190,10 +191,6 @@ def _read(path: Path) -> str:
     if not text.strip():
         raise BadLog(f"{path} is empty: give the JSON of a request")
     return text
-
-
-def _reason(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _kind(value: Any) -> str:

@@ -1,6 +1,5 @@
 """The scenarios that come with minicache; how a name or a file becomes a scenario."""
 
-import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path as FilePath
@@ -10,7 +9,7 @@ from minicache.common.suggest import suggestion
 from minicache.sim.errors import BadScenario, UnknownScenario
 from minicache.sim.scenario import Scenario
 from minicache.sim.scenario_file import SCHEDULER_FIELDS, read_scenario
-from minicache.sim.toml_table import Path
+from minicache.sim.toml_table import Path, loads
 
 FOLDER = files("minicache.sim") / "scenarios"
 CACHE_KEYS = ("block_size", "num_blocks", "strategy")
@@ -73,6 +72,6 @@ def _setting(text: str) -> tuple[Path, object]:
 def read_value(text: str) -> Any:
     """The TOML value in `text`; if it is not TOML, `text` itself, so that quotes can be left out."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:  # not TOML, or a number of thousands of digits
+        return loads(f"value = {text}")["value"]
+    except ValueError:  # not TOML, nested too deeply, or a number of thousands of digits
         return text

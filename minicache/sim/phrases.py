@@ -33,6 +33,8 @@ def ranges(numbers: Sequence[int], limit: int = 6, sign: str = "") -> str:
                 runs[-1] = (first, number)
                 continue
         runs.append((number, number))
+        if len(runs) > limit:
+            break
     shown = [
         f"{sign}{a}" if a == b else f"{sign}{a}{', ' if abs(a - b) == 1 else '–'}{sign}{b}" for a, b in runs[:limit]
     ]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from minicache.common.files import atomic_write
+from minicache.common.json_reader import read_json
 from minicache.core.event_log import BadLog, LogWriter
 from minicache.sim.timeline import Timeline
 
@@ -40,7 +41,7 @@ def _whole_lines(lines: Iterable[str], cut: list[str]) -> Iterator[str]:
 
 def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
+        read_json(line)
     except ValueError:
         return False
     return True

@@ -4,6 +4,7 @@ It is data. `scenario_file.py` reads it from TOML, `simulator.py` runs it, `fork
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from minicache.core import Namespace, SchedulerConfig
@@ -100,7 +101,7 @@ class Scenario:
     expect: dict[Kind, Expect] = field(default_factory=dict)
     source: str = ""  # the file, for messages
 
-    @property
+    @cached_property
     def max_tokens(self) -> dict[str, int]:
         return {spec.id: spec.max_tokens for spec in self.requests}
 

@@ -10,6 +10,7 @@
 A request with `count = 50` is fifty requests, `every` seconds apart; `{n}` in its texts is 1, 2, …
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, cast
@@ -25,7 +26,8 @@ from minicache.sim.toml_table import Document, Path, Table
 
 DEFAULT_TOKENS = 8192  # the size of a pool if the scenario gives none
 MAX_TOKENS = 1 << 21  # in a pool: each block costs the simulator a few hundred bytes
-MAX_REQUESTS = 100_000
+MAX_REQUESTS = 20_000  # of a scenario; they take half a minute and a gigabyte
+MAX_ANSWERS = 1 << 17  # tokens of all answers together; each is a step or a part of one
 PROFILES = ("vllm", "sglang")
 SCHEDULER_FIELDS = {item.name: item for item in fields(SchedulerConfig)}
 
@@ -35,6 +37,7 @@ def read_scenario(text: str, name: str, source: str, changes: Mapping[Path, obje
     document = Document.parse(text, source)
     for path, value in (changes or {}).items():
         document.override(path, value)
+    document.require_plain()
     root = document.root
     title, story = root.text("title"), " ".join(root.text("story").split())
     cache = root.table("cache")
@@ -61,6 +64,10 @@ def read_scenario(text: str, name: str, source: str, changes: Mapping[Path, obje
     )
     cost.done()
     root.done()
+    if len(scenario.requests) > MAX_REQUESTS:
+        root.fail("request", f"there are {len(scenario.requests):,} requests, and at most {MAX_REQUESTS:,} can be run")
+    if (answers := sum(spec.max_tokens for spec in scenario.requests)) > MAX_ANSWERS:
+        root.fail("request", f"the answers have {answers:,} tokens together, and at most {MAX_ANSWERS:,} can be run")
     scenario.require_order()
     for each in kinds:
         scenario.require_fit(each)
@@ -148,6 +155,8 @@ def _requests(table: Table) -> list[RequestSpec]:
         table.fail("id", "must not be empty")
     if spec.step is not None and ("at" in table or spec.after):
         table.fail("step", "says when it arrives, and so do at and after: give one of them")
+    if spec.at + count * every == math.inf:
+        table.fail("every", f"is too long: the last of {count:,} requests would never arrive")
     if "count" in table and count > 1 and "{n}" not in spec.id:
         table.fail("id", "needs {n} in it, because count makes several requests from this table")
     return [_numbered(spec, n, spec.at + (n - 1) * every) for n in range(1, count + 1)] if "count" in table else [spec]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from minicache.common.json_reader import read_json
 from minicache.core import Request
 from minicache.core import events as ev
 from minicache.core.event_log import BadLog, read_log
@@ -32,7 +33,9 @@ from minicache.sim.scenario import Kind, Scenario
 from minicache.sim.simulator import Simulator
 from minicache.sim.tokens import SIMULATED, EngineTokenWords, TokenWords
 
-WORK = 2000  # folding from a checkpoint takes at most about this many events, or as much work with blocks
+# Folding from a checkpoint takes at most about this many events, or as much work with blocks. From a larger checkpoint
+# it takes as many events as that has requests and nodes, so that all checkpoints together grow with the events only.
+WORK = 2000
 MAX_BLOCKS = 1 << 22  # of a recorded pool; a view of it takes a few hundred bytes a block
 BLOCKS_PER_EVENT = 8  # eight blocks in an event are as much work as one more event
 
@@ -94,7 +97,7 @@ class Timeline:
     def from_log(cls, lines: Iterable[str], source: str = "the log") -> "Timeline":
         """Read a recorded log (see `core/event_log.py`). Raises `BadLog` naming file and line."""
         try:
-            header, events = read_log(lines)
+            header, events = read_log(lines, read_json)
             _require_shape("line 1", header)
             timeline = cls(header["num_blocks"], header["block_size"], header)
             timeline.kind = "radix" if header.get("cache") == "radix" else "hash"
@@ -112,7 +115,7 @@ class Timeline:
             raise BadLog(f"{source}, {error}") from None
         except UnicodeDecodeError:  # a ValueError, but of the file and not of an event
             raise
-        except (KeyError, ValueError, IndexError) as error:
+        except (LookupError, ValueError, ArithmeticError) as error:
             line = len(timeline.events) + 2
             raise BadLog(
                 f"{source}, line {line}: this event does not follow from those before it ({error!r})"
@@ -131,7 +134,7 @@ class Timeline:
 
     def add(self, event: Event) -> None:
         """Take the next event."""
-        if self._work >= WORK:
+        if self._work >= max(WORK, len(self._view.requests) + len(self._view.nodes)):
             self.checkpoint()
         self._view.apply(event)
         self.events.append(event)

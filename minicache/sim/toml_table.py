@@ -10,12 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from minicache.common.json_reader import DEEPEST, is_nested
 from minicache.common.suggest import not_one_of, suggestion
 from minicache.sim.errors import BadScenario
 
 Path = tuple[str | int, ...]  # ("request", 2, "prompt", 0, "text")
 
-_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_WIDEST = 1 << 64  # of an integer's size; token ids are below it
+# More keys in a row, joined by points, than a value may have levels: tomllib's time grows with the square of them.
+_KEYS_IN_A_ROW = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % DEEPEST  # noqa: UP031
+)
+_HEADER = re.compile(r"^\s*+(\[\[?)([^\[\]]++)\]\]?\s*+(?:#.*)?$")  # no second try: a line may be long
 _KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _NAME = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
 _POSITION = re.compile(r"\(at line (\d+), column (\d+)\)")
@@ -55,6 +61,24 @@ def dotted(path: Path) -> str:
     return text
 
 
+def loads(text: str) -> dict[str, Any]:
+    """The values of a TOML text. Raises `ValueError`, mostly `tomllib.TOMLDecodeError`."""
+    too_deep = ValueError(f"it is nested more than {DEEPEST} levels deep")
+    if _KEYS_IN_A_ROW.search(text):
+        raise too_deep
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise too_deep from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # the limit of int()
+        raise ValueError("a number has too many digits") from None
+    if is_nested(data):
+        raise too_deep
+    return data
+
+
 @dataclass
 class Document:
     """A parsed file: `source` is its name, `overridden` are the paths that `--set` gave."""
@@ -68,7 +92,7 @@ class Document:
     def parse(cls, text: str, source: str) -> "Document":
         """Parse a file. Raises `BadScenario`, which names the line and the key."""
         try:
-            data = tomllib.loads(text)
+            data = loads(text)
         except tomllib.TOMLDecodeError as error:
             message = str(error)
             position = _POSITION.search(message)
@@ -80,9 +104,21 @@ class Document:
             raise BadScenario(
                 f"{source}, line {number}{named}: not TOML: {_POSITION.sub('', message).strip()}"
             ) from None
-        except ValueError:
-            raise BadScenario(f"{source}: a number has too many digits") from None
+        except ValueError as error:
+            raise BadScenario(f"{source}: {error}") from None
         return cls(source, data, line_numbers(text))
+
+    def require_plain(self) -> None:
+        """Raises `BadScenario` for an integer that is larger than any that means something."""
+        todo: list[tuple[Path, Any]] = [((), self.data)]
+        while todo:
+            path, value = todo.pop()
+            if isinstance(value, dict):
+                todo.extend(((*path, key), inner) for key, inner in value.items())
+            elif isinstance(value, list):
+                todo.extend(((*path, index), inner) for index, inner in enumerate(value))
+            elif isinstance(value, int) and not -_WIDEST < value < _WIDEST:
+                self.fail(path, "must be between -2**64 and 2**64")
 
     def override(self, path: Path, value: object) -> None:
         """Put `value` at `path`, as `--set` does; raises `BadScenario` if a table on the path is a value."""

@@ -210,8 +210,11 @@ def test_binary_rubbish(tmp_path, capsys):
 def test_how_many_names(tmp_path, capsys):
     assert call(tmp_path / "a") == 2
     assert "give two JSON files, or a JSON Lines file and two line numbers or ids" in capsys.readouterr().err
+    for option, value in (("--prefill-speed", "1e-320"), ("--price", "1e308"), ("--cached-price", "1e308")):
+        assert call("a", "b", option, value) == 2, "their losses would be infinite, which JSON does not have"
+        assert f"{option} must be a number" in capsys.readouterr().err
     assert call("a", "b", "--prefill-speed", "-3") == 2
-    assert "must be a number above 0, not -3" in capsys.readouterr().err
+    assert "must be a number from 1e-9 to 1e15, not -3" in capsys.readouterr().err
 
 
 def run(*args, **more):

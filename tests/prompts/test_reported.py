@@ -108,3 +108,12 @@ def test_figures_that_mislead():
     lookups = [Lookup(2, 0), Lookup(2, 0), Lookup(2, 0), Lookup(10_000, 9_900)]
     assert f"{mean_of_ratios(lookups):.2%}" == "24.75%"
     assert f"{tokens_of_all(lookups):.2%}" == "98.94%"
+
+
+def test_a_time_with_a_zone_and_one_without_have_no_gap():
+    from minicache.prompts.request_log import to_request
+
+    a = {"body": A, "time": "2026-03-01T10:00:07Z"}
+    b = {"body": B, "time": "2026-03-01T10:00:08", "response": {"usage": {"cache_read_input_tokens": 0}}}
+    _, found = causes(to_request(a, "a"), to_request(b, "b"))
+    assert [cause[1] for cause in found] == [Kind.placement]

@@ -178,6 +178,8 @@ def test_a_pair_of_a_log_by_line_and_by_id(tmp_path):
     assert read_pair(log, "2", "3")[0].id == "r1"
     with pytest.raises(BadLog, match="has 4 lines, and no request with the id or line number 'r9'"):
         read_pair(log, "r9", "1")
+    with pytest.raises(BadLog, match="no request with the id or line number '999"):
+        read_pair(log, "1", "9" * 5000)  # more digits than Python makes a number of
     with pytest.raises(BadLog, match="no request with the id or line number '5'"):
         read_pair(log, "5", "1")
 
@@ -189,7 +191,7 @@ def test_a_pair_of_a_log_by_line_and_by_id(tmp_path):
         (b"  \n", "is empty"),
         (b"\xff\xfe\x00\x01\x80", "is not text in UTF-8"),
         (b"{", "is not valid JSON"),
-        (b"[" * 100_000, "is not valid JSON: it is nested too deeply"),
+        (b"[" * 100_000, "is not valid JSON: it is nested more than 128 levels deep"),
         (b"[1]", "holds a list, not a request"),
         (b'{"request": {"messages": []}}', r"is not a request of a known form \(its keys: 'request'\)"),
         (b'{"body": []}', "body must be an object"),

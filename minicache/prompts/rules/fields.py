@@ -1,12 +1,12 @@
 """One value of the request that differs, by its structure: two forms of the same JSON, text or list; an image; a text
 that was moved to or from this field."""
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minicache.common.json_reader import read_json
 from minicache.prompts.kinds import Kind, Layer
 from minicache.prompts.reuse import common_prefix
 from minicache.prompts.rules.rule import KEEP, SYSTEM_ROLES, FieldRule, Found, role_of, whole_value, written
@@ -29,8 +29,8 @@ def parsed(value: Any) -> Any:
     if value[:1] not in ("{", "["):
         return MISSING
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return read_json(value)
+    except ValueError:
         return MISSING
 
 
