@@ -79,15 +79,7 @@ class Scheduler(Queues):
         for a request that could not run even alone; then nothing has changed."""
         if request.id in self._requests or request.status is not RequestStatus.WAITING:
             raise InvalidArgument(f"request {request.id!r} was added before: make a new Request with its own id")
-        needed = _blocks_needed(self.cache, request)
-        if needed > self.cache.capacity:
-            if self.events:
-                self.events.emit(
-                    RequestRejected(
-                        request.id, request.num_prompt_tokens, request.max_tokens, needed, self.cache.capacity
-                    )
-                )
-            raise _too_long(self.cache, request, needed)
+        self.require_possible(request)
         self._requests[request.id] = request
         self.waiting.append(request)
         if self.events:
@@ -104,6 +96,18 @@ class Scheduler(Queues):
                     tuple(sorted(request.stop_tokens)),
                 )
             )
+
+    def require_possible(self, request: Request) -> None:
+        """Raise `RequestTooLong` for a request that could not run even alone."""
+        needed = _blocks_needed(self.cache, request)
+        if needed > self.cache.capacity:
+            if self.events:
+                self.events.emit(
+                    RequestRejected(
+                        request.id, request.num_prompt_tokens, request.max_tokens, needed, self.cache.capacity
+                    )
+                )
+            raise _too_long(self.cache, request, needed)
 
     def abort(self, request_id: str) -> None:
         """Drop a request. If the step in flight computes for it, its blocks are released when that step ends, because

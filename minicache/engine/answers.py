@@ -110,6 +110,28 @@ class RequestOutput:
         return [self, *self.others]
 
 
+class Unseen:
+    """What of one output its stream has not yielded yet."""
+
+    def __init__(self, output: RequestOutput) -> None:
+        self.output = output
+        self._num_tokens = 0
+        self._num_chars = 0
+        self._finished = False
+
+    def take(self) -> bool:
+        """Whether the output gained a token or ended since the last call. `new_token_ids` and `new_text` become what it
+        gained since then, which other callers' steps may have computed."""
+        output = self.output
+        if len(output.token_ids) == self._num_tokens and output.finished == self._finished:
+            return False
+        output.new_token_ids = output.token_ids[self._num_tokens :]
+        output.new_text = (output.text or "")[self._num_chars :]
+        self._num_tokens, self._num_chars = len(output.token_ids), len(output.text or "")
+        self._finished = output.finished
+        return True
+
+
 class StopStrings:
     """Finds the first stop string in a text that comes piece by piece, however the text is cut.
 

@@ -27,8 +27,8 @@ class Parts:
     """The parts that an `Engine` drives."""
 
     runner: ModelRunner
-    cache: PrefixCache
     scheduler: Scheduler
+    make_scheduler: Callable[[], Scheduler]  # another one over an empty cache, for `Engine.reset`
     tokenizer: Tokenizer | None
     eos_tokens: frozenset[int]  # the model's end tokens
     max_context: int  # tokens of prompt and output together
@@ -46,14 +46,18 @@ def build_parts(config: EngineConfig, sink: Callable[[Event], None] | None = Non
     tokenizer = load_tokenizer(folder)
     order = backend.attention.kv_order
     kv_cache = KVCache(shape, num_blocks, config.effective_block_size, dtype, device, order)  # before its bookkeeping
-    events = EventStream(sink) if sink else None
-    cache = build_cache(config, num_blocks, events)
-    scheduler = Scheduler(cache, scheduler_config(config), events=events)
+
+    def make_scheduler() -> Scheduler:
+        events = EventStream(sink) if sink else None
+        cache = build_cache(config, num_blocks, events)
+        return Scheduler(cache, scheduler_config(config), events=events)
+
+    scheduler = make_scheduler()  # before the weights are read: it refuses settings that contradict each other
     model = load_model(folder, dtype, device, backend.linear)
     model.rows = backend.rows(model)
     runner = ModelRunner(model, kv_cache, backend.attention)
     eos_tokens = load_eos_tokens(folder) or (tokenizer.eos_ids if tokenizer else frozenset())
-    return Parts(runner, cache, scheduler, tokenizer, eos_tokens, max_context)
+    return Parts(runner, scheduler, make_scheduler, tokenizer, eos_tokens, max_context)
 
 
 def build_cache(config: EngineConfig, num_blocks: int, events: EventStream | None) -> PrefixCache:

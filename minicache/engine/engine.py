@@ -9,12 +9,10 @@ One thread drives it: see `Engine`.
 """
 
 import itertools
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import cast
 
 from torch import Tensor
 
@@ -22,43 +20,27 @@ from minicache.core import Namespace, PrefixCache, Request, Scheduler
 from minicache.core.errors import InvalidArgument
 from minicache.core.events import Event
 from minicache.core.request import DEFAULT_NAMESPACE
-from minicache.engine.answers import Answer, RequestOutput, Samples, sample_id
+from minicache.engine.answers import Answer, RequestOutput, Samples, Unseen, sample_id
 from minicache.engine.build import Parts, build_parts
 from minicache.engine.engine_config import EngineConfig
 from minicache.engine.errors import EngineBusy
+from minicache.engine.guard import Guard, HeldInterrupts, guarded
 from minicache.engine.intake import Intake, Prompt
 from minicache.engine.model_runner import StepResult
 from minicache.engine.models.loader import with_weights
 from minicache.engine.sampling_params import SamplingParams
 from minicache.text.tokenizer import Tokenizer
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def one_call_at_a_time(method: "Callable[Concatenate[Engine, P], R]") -> "Callable[Concatenate[Engine, P], R]":
-    """Make `method` raise `EngineBusy`, and change nothing, while another such call of the engine runs."""
-
-    @wraps(method)
-    def guarded(engine: "Engine", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not engine.busy.acquire(blocking=False):
-            raise EngineBusy(
-                f"{method.__name__}() was called while another call of the engine runs: one thread drives an engine, "
-                "others hand it their requests, for example through a queue.Queue"
-            )
-        try:
-            return method(engine, *args, **kwargs)
-        finally:
-            engine.busy.release()
-
-    return guarded
-
 
 class Engine:
     """A model, a KV cache, a prefix cache and a scheduler that share one pool of blocks.
 
     Loading raises `UnknownModel`, `UnsupportedModel`, `BrokenModel`, `BackendUnavailable` or `PoolTooSmall`. `events`
-    is called with each event of cache and scheduler. It must not raise, because it is called in the middle of changes.
+    is called with each event of cache and scheduler.
+
+    Ctrl-C is held back while something changes: a call that it ends has undone its step, or has done all its work. An
+    error in the middle of a change, for example one that `events` raises, breaks the engine: from then on every call
+    raises `EngineBroken` until `reset`.
 
     Threads: one at a time. While a call runs, another call (from another thread, or from `events`) does not wait: it
     raises `EngineBusy` and changes nothing. A server therefore has one thread that steps, and that takes requests and
@@ -89,30 +71,34 @@ class Engine:
 
     def _start(self, parts: Parts) -> None:
         self.tokenizer: Tokenizer | None = parts.tokenizer
-        self.cache: PrefixCache = parts.cache
-        self.scheduler: Scheduler = parts.scheduler
         self.runner = parts.runner
         self.eos_tokens = parts.eos_tokens
         self.max_context = parts.max_context
-        self.busy = threading.Lock()
+        self.guard = Guard()
+        self._make_scheduler = parts.make_scheduler
+        self._numbers = itertools.count(1)
+        self._begin(parts.scheduler)
+
+    def _begin(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.cache: PrefixCache = scheduler.cache
         self._samples: dict[str, Samples] = {}  # by the id that was submitted
         self._answers: dict[str, Answer] = {}  # by core request; a submitted request has n of these
         self._params: dict[str, SamplingParams] = {}
-        self._numbers = itertools.count(1)
+        self._abandoned: list[Samples] = []  # their streams were collected as garbage while a call ran
 
-    @one_call_at_a_time
+    @guarded
     def step(self) -> list[RequestOutput]:
         """Run one batch; returns each answer that gained a token or ended. Empty when idle.
 
         If the model raises, undoes the step and lets the error through; the next step tries again.
         """
         plan = self.scheduler.schedule()
-        with self.scheduler.undo_on_error(plan):
+        with self.scheduler.undo_on_error(plan), self.guard.interruptible():
             result = self.runner.run(plan, self._params)
         finished = self.scheduler.update(plan, result.tokens)
         return self._collect(result, finished)
 
-    @one_call_at_a_time
     def submit(
         self,
         prompt: Prompt,
@@ -128,47 +114,59 @@ class Engine:
         Raises `InvalidArgument` (empty prompt, unknown token, id in use, parameters that do not fit the model),
         `RequestTooLong` or `NoTokenizer`; the engine is then as it was before.
         """
-        intake = self.intake
-        params, tokens = intake.params(params), intake.encode(prompt)
-        intake.check(params, len(tokens))
-        if request_id is None:
-            request_id = next(id for n in self._numbers if not self._taken(id := f"request-{n}", params.n))
-        samples = Samples(
-            request_id,
-            tokens,
-            params,
-            intake.end_tokens(params),
-            self.tokenizer,
-            hold=self.scheduler.config.publish_at == "compute",
-            namespace=namespace,
-            priority=priority,
-            skip_cache_read=skip_cache_read,
-        )
-        if self._taken(request_id, params.n):
-            raise InvalidArgument(f"request id {request_id!r} is in use")
-        for request in samples.queue():  # all are equally long: if one is refused, it is the first
+        tokens = self.encode(prompt)
+        with HeldInterrupts() as interrupts:
+            request_id = self._submit(tokens, params, request_id, namespace, priority, skip_cache_read)
+            if interrupts.pending:  # the caller will not get the id
+                self.abort(request_id)
+            return request_id
+
+    @guarded
+    def _submit(
+        self,
+        tokens: list[int],
+        params: SamplingParams | None,
+        request_id: str | None,
+        namespace: Namespace,
+        priority: int,
+        skip_cache_read: bool,
+    ) -> str:
+        with self.guard.interruptible():
+            intake = self.intake
+            params = intake.params(params)
+            intake.check(params, len(tokens))
+            if request_id is None:
+                request_id = next(id for n in self._numbers if not self._taken(id := f"request-{n}", params.n))
+            samples = Samples(
+                request_id,
+                tokens,
+                params,
+                intake.end_tokens(params),
+                self.tokenizer,
+                hold=self.scheduler.config.publish_at == "compute",
+                namespace=namespace,
+                priority=priority,
+                skip_cache_read=skip_cache_read,
+            )
+            if self._taken(request_id, params.n):
+                raise InvalidArgument(f"request id {request_id!r} is in use")
+            self.scheduler.require_possible(samples.answers[0].request)  # all are equally long
+        for request in samples.queue():
             self.scheduler.add(request)
         self._samples[request_id] = samples
         for answer in samples.answers:
             self._answers[answer.request.id], self._params[answer.request.id] = answer, answer.params
         return request_id
 
-    @one_call_at_a_time
+    @guarded
     def abort(self, request_id: str) -> RequestOutput | None:
         """End a request now; returns its output so far, or None if it is unknown or has ended."""
-        samples = self._samples.pop(request_id, None)
-        if samples is None:
-            return None
-        for answer in samples.answers:
-            if answer.output.finished:
-                continue
-            if answer.request not in samples.held and not answer.request.status.is_final:
-                self.scheduler.abort(answer.request.id)
-            answer.update(time.perf_counter(), ended="abort")
-            self._forget(answer)
-        return samples.output
+        samples = self._samples.get(request_id)
+        if samples is not None:
+            self._end(samples)
+        return None if samples is None else samples.output
 
-    @one_call_at_a_time
+    @guarded
     def reset_prefix_cache(self, preempt_running: bool = False) -> bool:
         """Forget all cached KV. `False`, with nothing changed, while requests run: they hold blocks.
 
@@ -176,7 +174,7 @@ class Engine:
         """
         return self.scheduler.reset_cache(preempt_running)
 
-    @one_call_at_a_time
+    @guarded
     def update_weights(self, source: Mapping[str, Tensor] | str | Path) -> None:
         """Replace the weights by others of the same shape: a state dict under Hugging Face names, or those of another
         model, given by folder or name.
@@ -185,31 +183,60 @@ class Engine:
         output so far again, then go on. Holds both sets of weights in memory meanwhile. Raises `BrokenModel`,
         `UnknownModel` or `InvalidArgument`; the old weights then stay.
         """
-        model = with_weights(self.runner.model, source)
+        with self.guard.interruptible():
+            model = with_weights(self.runner.model, source)
         self.scheduler.reset_cache(preempt_running=True)
         self.runner.model = model
+
+    @guarded
+    def reset(self) -> None:
+        """Make the engine as new, with the same model: drops all requests and all cached KV. The only call, apart from
+        those that only read, that a broken engine accepts.
+
+        Outputs of unfinished requests end with "abort". The events begin again with `seq` 0, so a view of them begins
+        again too.
+        """
+        answers = list(self._answers.values())
+        self._begin(self._make_scheduler())
+        for output in [answer.output for answer in answers if not answer.output.finished]:
+            output.finish_reason, output.timings.finished = "abort", time.perf_counter()
+        self.guard.broken = None
 
     def stream(
         self, prompt: Prompt, params: SamplingParams | None = None, **options: object
     ) -> Iterator[RequestOutput]:
-        """Submit one prompt and yield its output after each step that changed it. Leaving the loop early aborts it.
+        """Submit one prompt and yield its output whenever it has changed; the last one that is yielded has finished.
+        Leaving the loop early aborts the request.
+
+        Streams may be open at the same time: each runs a step when it has nothing new to yield, and every step serves
+        all of them. `new_token_ids` and `new_text` are what has come since the stream yielded last.
 
         With n > 1 yields the outputs of all answers, each with its `index`. `options` are those of `submit`. Bad input
         raises at once, not at the first iteration.
         """
-        following = self._follow(self.submit(prompt, params, **options))  # type: ignore[arg-type]
-        next(following)  # started, so that it aborts its request even if it is never iterated
+        tokens = self.encode(prompt)
+        with HeldInterrupts() as interrupts:
+            request_id = self.submit(tokens, params, **options)  # type: ignore[arg-type]
+            following = self._follow(self._samples[request_id])
+            next(following)  # started, so that it aborts its request even if it is never iterated
+            if interrupts.pending:
+                following.close()
         return cast(Iterator[RequestOutput], following)
 
-    def _follow(self, request_id: str) -> Iterator[RequestOutput | None]:
+    def _follow(self, samples: Samples) -> Generator[RequestOutput | None, None, None]:
+        outputs = samples.output.choices
+        unseen = [Unseen(output) for output in outputs]
         try:
             yield None
-            while request_id in self._samples:
-                for output in self.step():
-                    if output.request_id == request_id:
-                        yield output
+            while True:
+                changed = [one.output for one in unseen if one.take()]
+                yield from changed
+                if not changed:
+                    if all(output.finished for output in outputs):
+                        return
+                    self.step()
         finally:
-            self.abort(request_id)
+            self._withdraw([samples])
 
     def generate(
         self, prompts: Iterable[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None
@@ -225,17 +252,30 @@ class Engine:
         each = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
         if len(each) != len(prompts):
             raise InvalidArgument(f"{len(prompts)} prompts need {len(prompts)} SamplingParams, not {len(each)}")
-        answers: dict[str, RequestOutput] = {}
+        requests: list[Samples] = []
         try:
-            for prompt, chosen in zip(prompts, each, strict=True):
-                request_id = self.submit(prompt, chosen)
-                answers[request_id] = self._samples[request_id].output
-            while not self._samples.keys().isdisjoint(answers):
+            for tokens, chosen in zip([self.encode(prompt) for prompt in prompts], each, strict=True):
+                with HeldInterrupts():  # so that each queued request is noted
+                    requests.append(self._samples[self.submit(tokens, chosen)])
+            while not all(samples.finished for samples in requests):
                 self.step()
         finally:
-            for request_id in answers:
-                self.abort(request_id)
-        return list(answers.values())
+            self._withdraw(requests)
+        return [samples.output for samples in requests]
+
+    def _withdraw(self, requests: Iterable[Samples]) -> None:
+        """Abort what has not finished of these requests. A broken engine keeps them until `reset`."""
+        with HeldInterrupts():
+            for samples in requests:
+                if self.guard.broken is None and self._is_live(samples):
+                    try:
+                        self.abort(samples.output.request_id)
+                    except EngineBusy:
+                        self._abandoned.append(samples)
+
+    def _is_live(self, samples: Samples) -> bool:
+        """Whether the request has not ended. A later one may have its id."""
+        return self._samples.get(samples.output.request_id) is samples
 
     @property
     def has_unfinished(self) -> bool:
@@ -256,6 +296,9 @@ class Engine:
 
     def _collect(self, result: StepResult, finished: Iterable[Request]) -> list[RequestOutput]:
         """Bring answers up to date, end those that reached a stop string, and forget those that ended."""
+        for samples in filter(self._is_live, self._abandoned):
+            self._end(samples)
+        self._abandoned.clear()
         now = time.perf_counter()
         for id, found in result.prompt_logprobs.items():
             if id in self._answers:
@@ -271,6 +314,17 @@ class Engine:
             outputs.append(output)
             self._advance(output.request_id)
         return outputs
+
+    def _end(self, samples: Samples) -> None:
+        """Abort what has not finished of a request, and forget it."""
+        del self._samples[samples.output.request_id]
+        for answer in samples.answers:
+            if answer.output.finished:
+                continue
+            if answer.request not in samples.held and not answer.request.status.is_final:
+                self.scheduler.abort(answer.request.id)
+            answer.update(time.perf_counter(), ended="abort")
+            self._forget(answer)
 
     def _advance(self, request_id: str) -> None:
         """Queue the samples that waited for the prompt to be computed; forget a request whose answers all ended."""

@@ -33,3 +33,7 @@ class PoolTooSmall(MinicacheError):
 
 class EngineBusy(MinicacheError):
     """Another call of the engine is running; nothing has changed. One thread at a time drives an engine."""
+
+
+class EngineBroken(MinicacheError):
+    """A call was ended in the middle of a change, so the state of the engine may be wrong. `reset` makes it as new."""

@@ -161,7 +161,9 @@ def serve(
 
     attention = attention or make_backend("fast_cpu").attention
     runner = RecordingRunner(model or tiny_model(family), cache, run, within_a_step, attention)
-    engine = Engine.from_parts(Parts(runner, cache, scheduler, ByteTokenizer(), frozenset([EOS]), CONFIG_CONTEXT))
+    engine = Engine.from_parts(
+        Parts(runner, scheduler, lambda: scheduler, ByteTokenizer(), frozenset([EOS]), CONFIG_CONTEXT)
+    )
     waiting = sorted(enumerate(prompts), key=lambda pair: pair[1].arrives)
     while waiting or engine.has_unfinished:
         while waiting and (waiting[0][1].arrives <= scheduler.step or not engine.has_unfinished):
