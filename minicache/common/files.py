@@ -64,6 +64,23 @@ def _is_file(there: os.stat_result, name: str | Path | int) -> bool:
     return False
 
 
+def existing(name: str | Path) -> Path | None:
+    """The file or folder of that name, in which `~` is a user's home; `None` if there is none, or the text is no name:
+    too long, with a null character, of a user who does not exist."""
+    with suppress(OSError, ValueError, RuntimeError):
+        path = Path(name).expanduser()
+        return path if path.exists() else None
+    return None
+
+
+def require_end(path: Path) -> Path:
+    """`path`, unless it is a device: `/dev/zero` could be read for ever. Raises `OSError`, also if there is nothing."""
+    mode = path.stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise OSError(errno.EINVAL, "it is a device, not a file")
+    return path
+
+
 @contextmanager
 def atomic_write(path: Path, errors: str = "strict") -> Iterator[TextIO]:
     """A text file to write to, in UTF-8, that takes the place of `path` when the block ends without an exception.

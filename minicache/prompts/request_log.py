@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from minicache.common.files import require_end
 from minicache.common.json_reader import read_json
 from minicache.prompts.bodies import Body, read_body
 from minicache.prompts.errors import BadLog
@@ -183,7 +184,7 @@ def _time(value: Any, where: str) -> datetime | None:
 
 def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = require_end(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BadLog(f"{path} is not text in UTF-8: give the JSON of a request") from None
     except OSError as error:

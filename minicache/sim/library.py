@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any
 
+from minicache.common.files import require_end
 from minicache.common.suggest import suggestion
 from minicache.sim.errors import BadScenario, UnknownScenario
 from minicache.sim.scenario import Scenario
@@ -46,7 +47,7 @@ def find_scenario(name: str, settings: Iterable[str] = ()) -> Scenario:
 
 def _read(path: FilePath) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return require_end(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UnknownScenario(f"there is no file {path}: `minicache sim list` lists the scenarios") from None
     except UnicodeDecodeError as error:

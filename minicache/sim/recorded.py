@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from minicache.common.files import atomic_write
+from minicache.common.files import atomic_write, require_end
 from minicache.common.json_reader import read_json
 from minicache.core.event_log import BadLog, LogWriter
 from minicache.sim.timeline import Timeline
@@ -18,7 +18,7 @@ def read_recorded(path: Path, whole: bool = True) -> Timeline:
     """
     cut: list[str] = []
     try:
-        with path.open(encoding="utf-8") as lines:
+        with require_end(path).open(encoding="utf-8") as lines:
             timeline = Timeline.from_log(lines if whole else _whole_lines(lines, cut), str(path))
             timeline.cut = bool(cut)
             return timeline

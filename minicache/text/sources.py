@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from textwrap import shorten
 
+from minicache.common.files import existing
 from minicache.common.packages import package_missing
 from minicache.core.errors import MinicacheError
 from minicache.text.budget import SECONDS
@@ -30,10 +31,10 @@ def open_tokenizer(name: str | Path, *, special_tokens: bool = False, patient: b
     """
     if str(name) == BYTES:
         return PlainByteTokenizer()
-    path = Path(name).expanduser()
+    path = existing(name)
     known = f"give {BYTES}, a folder or a tokenizer.json, a model in the store, or ORG/NAME as on the hub"
     unknown = TokenizerFailed(f"unknown tokenizer {str(name)!r}: {known}")
-    where = path if path.is_file() else _folder(str(name), unknown, "tokenizer.json")
+    where = path if path and path.is_file() else _folder(str(name), unknown, "tokenizer.json")
     return HubTokenizer(where, special_tokens=special_tokens, patient=patient)
 
 
@@ -47,12 +48,12 @@ def open_template(
     """
     if str(name) == CHATML_NAME:
         return ChatTemplate(CHATML, now=now, seconds=seconds)
-    path = Path(name).expanduser()
-    if path.is_file():
+    path = existing(name)
+    if path and path.is_file():
         if path.suffix != ".json":
             return ChatTemplate(read_template(path), now=now, seconds=seconds)
         path = path.parent
-    elif not path.is_dir():
+    elif path is None or not path.is_dir():
         known = (
             f"give {CHATML_NAME}, the template's file, a model folder, a model in the store, or ORG/NAME as on the hub"
         )
@@ -66,8 +67,8 @@ def _folder(name: str, unknown: MinicacheError, needed: str) -> Path:
     if there is no such model."""
     if name == "tiny":
         return _TINY_FOLDER
-    for folder in (models_folder() / name.replace("/", "--"), Path(name).expanduser()):
-        if folder.is_dir():
+    for folder in (existing(models_folder() / name.replace("/", "--")), existing(name)):
+        if folder and folder.is_dir():
             return folder
     if _HUB_NAME.fullmatch(name):
         return _from_hub(name, needed)

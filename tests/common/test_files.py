@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from minicache.common.files import atomic_write, require_writable, write_text
+from minicache.common.files import atomic_write, existing, require_end, require_writable, write_text
 
 
 def test_a_new_file_is_written(tmp_path):
@@ -239,3 +239,19 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_device_is_no_input(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    assert require_end(tmp_path / "file") == tmp_path / "file"
+    for name, words in (("link", "it is a device"), ("missing", "No such file")):
+        with pytest.raises(OSError, match=words):
+            require_end(tmp_path / name)
+
+
+def test_a_text_that_is_no_name_names_nothing(tmp_path: Path) -> None:
+    assert existing(tmp_path) == tmp_path
+    assert existing("~") == Path.home()
+    for name in ("x" * 5_000, "a\0b", "~nobody-at-all/x", str(tmp_path / "missing")):
+        assert existing(name) is None

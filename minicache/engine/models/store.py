@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from minicache.common.files import existing
 from minicache.common.progress import Progress, silent
 from minicache.engine.errors import PullFailed, UnknownModel
 from minicache.text.store import models_folder as models_folder
@@ -70,8 +71,8 @@ def resolve(name: str | Path) -> Path:
         return TINY_FOLDER
     if stored := _present(_folder(text)):
         return stored
-    path = _existing(text)
-    if path and path.suffix == ".gguf" and not path.is_dir():
+    path = existing(text) if text else None
+    if path and path.suffix == ".gguf" and path.is_file():
         return _resolve_gguf(path)
     if path and not (path / "config.json").is_file():
         raise UnknownModel(f"{path} has no config.json, so it is not a model folder")
@@ -158,10 +159,3 @@ def _resolve_gguf(path: Path) -> Path:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return _make(models_folder() / f"{path.stem}-{digest[:12]}", lambda folder, report: convert(path, folder, report))
-
-
-def _existing(text: str) -> Path | None:
-    path = Path(text).expanduser()
-    with suppress(OSError, ValueError):  # a text that cannot be a path
-        return path if text and path.exists() else None
-    return None
