@@ -63,7 +63,9 @@ class TransformersArm:
 
         transformers.utils.logging.disable_progress_bar()
         self._torch = torch
-        self._model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self._model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, trust_remote_code=False
+        ).eval()
         # The argument was called past_key_values, and is now called cache; the other name gives a warning a call.
         parameters = signature(self._model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"

@@ -305,6 +305,14 @@ class EngineView(CacheView):
             raise ValueError("more tokens match than the request has")
         super().on_PrefixMatched(event)
 
+    def on_BlocksPublished(self, event: ev.BlocksPublished) -> None:
+        request = self.requests.get(event.request) or self.ended.get(event.request)
+        if len(event.tokens) != len(event.blocks) * self.block_size or event.start % self.block_size:
+            raise ValueError("the tokens are not those of whole blocks")
+        if request is not None and event.start + len(event.tokens) > len(request.tokens):
+            raise ValueError("more tokens are published than the request has")
+        super().on_BlocksPublished(event)
+
     def on_RequestAdmitted(self, event: ev.RequestAdmitted) -> None:
         request = self.requests[event.request]
         request.status = "running"

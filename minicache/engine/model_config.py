@@ -11,6 +11,7 @@ ARCHITECTURES = {
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
 }
+LARGEST_NUMBER = 3e38  # float32 has no larger one
 LARGEST_CONTEXT = 1 << 24
 
 
@@ -84,17 +85,20 @@ def _family(config: Mapping[str, Any]) -> str:
     if not isinstance(named, list):
         raise BrokenModel(f"config.json: architectures must be a list of names, not {named!r}")
     for architecture in named:
-        if architecture in ARCHITECTURES:
+        if isinstance(architecture, str) and architecture in ARCHITECTURES:
+            family = ARCHITECTURES[architecture]
             break
     else:
         what = ", ".join(map(str, named)) or f"model_type {config.get('model_type')!r}"
         raise UnsupportedModel(f"config.json: {what} is not supported; supported are {', '.join(ARCHITECTURES)}")
+    if config.get("model_type", family) != family:  # other programs choose their code by this field
+        raise UnsupportedModel(f"config.json: model_type is {config['model_type']!r}, and {architecture} is a {family}")
     for field, value in (("hidden_act", "silu"), ("use_sliding_window", False), ("mlp_bias", False)):
         if config.get(field, value) != value:
             raise UnsupportedModel(f"config.json: {field} {config[field]!r} is not supported, only {value!r}")
     if "quantization_config" in config:
         raise UnsupportedModel("config.json: quantised weights are not supported; use an unquantised copy of the model")
-    return ARCHITECTURES[architecture]
+    return family
 
 
 def _positive(config: Mapping[str, Any], field: str, default: int | None = None) -> int:
@@ -118,6 +122,8 @@ def _number(config: Mapping[str, Any], field: str, default: float | None = None)
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise BrokenModel(f"config.json: {field} must be a positive number, not {value!r}")
+    if value > LARGEST_NUMBER:
+        raise BrokenModel(f"config.json: {field} must be at most {LARGEST_NUMBER}, not {value!r}")
     return float(value)
 
 

@@ -44,8 +44,10 @@ class Redactor:
             case ev.TokensSampled():
                 changes = {"tokens": self._extend(event.request, event.tokens)}
             case ev.BlocksPublished():
+                known = self._tokens.get(event.request)  # None: the log does not say that it arrived
+                part = known and known[event.start : event.start + len(event.tokens)]
                 changes = {
-                    "tokens": tuple(self._tokens[event.request][event.start : event.start + len(event.tokens)]),
+                    "tokens": tuple(part or map(self._alone, event.tokens)),
                     "namespace": self._space(event.namespace),
                     "hashes": tuple(map(self._hash, event.hashes)),
                     "parent": None if event.parent is None else self._hash(event.parent),

@@ -3,13 +3,21 @@
 import os
 from pathlib import Path
 
+from minicache.core.errors import InvalidArgument
+
 
 def models_folder() -> Path:
     """The store, which has a folder for each model: `$MINICACHE_HOME/models`, or the user's cache folder. It may not
-    exist yet."""
+    exist yet. Raises `InvalidArgument` if the variable names nothing that could be a folder."""
     home = os.environ.get("MINICACHE_HOME")
     if home:
-        return Path(home).expanduser() / "models"
+        try:
+            folder = Path(home).expanduser()
+            folder.exists()
+        except (OSError, RuntimeError) as error:  # too long, locked; a user who does not exist
+            words = getattr(error, "strerror", None) or error
+            raise InvalidArgument(f"MINICACHE_HOME {home} cannot hold models: {words}") from None
+        return folder / "models"
     from platformdirs import user_cache_path
 
     return user_cache_path("minicache") / "models"

@@ -9,7 +9,7 @@ import re
 import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,17 +90,21 @@ class Backend:
             raise TimeoutError(f"a text of {len(text):,} characters took more than {limit:.0f} seconds")
         return call.result()
 
-    @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
-        """Raises every failure of the library in this block as `TokenizerFailed`."""
-        try:
-            with _quiet_panics():
-                yield
-        except BaseException as error:  # the library raises a bare Exception, and its panics are BaseExceptions
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-                raise  # KeyboardInterrupt, SystemExit
-            words = " ".join(str(error).split())[:_QUOTED] or type(error).__name__
-            raise TokenizerFailed(f"{self.path} {what}: {words}", words) from None
+    def _errors(self, what: str) -> AbstractContextManager[None]:
+        return library_errors(self.path, what)
+
+
+@contextmanager
+def library_errors(path: Path, what: str) -> Iterator[None]:
+    """Raises every failure of the library in this block as `TokenizerFailed`: the file, then `what` is wrong."""
+    try:
+        with _quiet_panics():
+            yield
+    except BaseException as error:  # the library raises a bare Exception, and its panics are BaseExceptions
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise  # KeyboardInterrupt, SystemExit
+        words = " ".join(str(error).split())[:_QUOTED] or type(error).__name__
+        raise TokenizerFailed(f"{path} {what}: {words}", words) from None
 
 
 class _Call(threading.Thread):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from minicache.core.errors import MinicacheError
 from minicache.engine.errors import BrokenModel, UnsupportedModel
 from minicache.engine.models.gguf import convert
 from minicache.engine.models.loader import (
@@ -79,6 +80,44 @@ def test_a_gguf_path_is_converted_once_into_the_store(tmp_path: Path, monkeypatc
     stamp = (folder / "config.json").stat().st_mtime_ns
     assert resolve(tmp_path / "mine.gguf") == folder
     assert (folder / "config.json").stat().st_mtime_ns == stamp
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"llama.attention.head_count": 0}, "llama.attention.head_count must be at least 1, not 0"),
+        ({"llama.embedding_length": "x"}, "llama.embedding_length must be an integer, not 'x'"),
+        ({"llama.rope.freq_base": [1]}, r"llama.rope.freq_base must be a number, not \[1\]"),
+        ({"tokenizer.ggml.tokens": [3]}, "no token has this id"),
+        ({"tokenizer.ggml.tokens": ["a"]}, "tokenizer.ggml.bos_token_id is 1, and no token has this id"),
+        ({"tokenizer.ggml.merges": [3]}, "each item of the field tokenizer.ggml.merges must be a text"),
+        ({"tokenizer.ggml.token_type": [1]}, "tokens, and types of 1"),
+        (
+            {"tokenizer.ggml.merges": ["no such"]},
+            "the tokenizers library can build: .*vocabulary",
+        ),
+        ({"tokenizer.ggml.merges": ["alone"]}, "holds no tokenizer that the tokenizers library can build"),
+        ({"general.architecture": ["llama"]}, "general.architecture must be a text"),
+        ({"tokenizer.ggml.pre": UnicodeDecodeError("utf-8", b"\xed", 0, 1, "no")}, "tokenizer.ggml.pre cannot be read"),
+    ],
+    ids=str,
+)
+def test_fields_of_a_stranger(
+    tmp_path: Path, changes: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gguf
+
+    original = gguf.ReaderField.contents
+
+    def contents(field: gguf.ReaderField) -> object:
+        value = changes.get(field.name)
+        if isinstance(value, Exception):
+            raise value
+        return original(field) if field.name not in changes else value
+
+    monkeypatch.setattr(gguf.ReaderField, "contents", contents)
+    with pytest.raises(MinicacheError, match=words):
+        convert_one(tmp_path, "llama", tied=True)
 
 
 def test_files_that_cannot_be_converted_say_why(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from minicache.core.errors import InvalidArgument, MinicacheError
 from minicache.engine import Engine, SamplingParams
-from minicache.engine.errors import BrokenModel, PoolTooSmall, UnknownModel
+from minicache.engine.errors import BrokenModel, PoolTooSmall, UnknownModel, UnsupportedModel
 from minicache.engine.tiny.folder import write_tiny
 from minicache.text.errors import TemplateFailed
 from minicache.text.template import ChatTemplate
@@ -39,6 +39,18 @@ def endless_context(folder: Path) -> None:
     change_config(folder, max_position_embeddings=10**13)
 
 
+def another_program(folder: Path) -> None:
+    change_config(folder, model_type="evil", auto_map={"AutoModelForCausalLM": "modeling_evil.Evil"})
+
+
+def endless_angle(folder: Path) -> None:
+    change_config(folder, rope_theta=10**400)
+
+
+def nested(folder: Path) -> None:
+    (folder / "config.json").write_text('{"a":' * 500 + "1" + "}" * 500)
+
+
 def architectures_as_text(folder: Path) -> None:
     change_config(folder, architectures="LlamaForCausalLM")
 
@@ -49,12 +61,15 @@ def architectures_as_text(folder: Path) -> None:
         (bad_shard_names, "weight_map must name files of this folder, not 5"),
         (shard_outside, "weight_map must name files of this folder, not '../secret.safetensors'"),
         (endless_context, "max_position_embeddings must be at most"),
+        (another_program, "model_type is 'evil', and LlamaForCausalLM is a llama"),
+        (endless_angle, r"rope_theta must be at most 3e\+38"),
+        (nested, "nested more than 128 levels deep"),
         (architectures_as_text, "architectures must be a list of names, not 'LlamaForCausalLM'"),
     ],
 )
 def test_a_spoilt_folder_is_refused(folder: Path, spoil: Callable[[Path], None], words: str) -> None:
     spoil(folder)
-    with pytest.raises(BrokenModel, match=words):
+    with pytest.raises((BrokenModel, UnsupportedModel), match=words):
         Engine(model=folder)
 
 
@@ -68,6 +83,14 @@ def test_weights_that_are_not_numbers_are_noticed(folder: Path) -> None:
         engine.generate([[1, 2, 3]], SamplingParams(max_tokens=2))
     assert not engine.has_unfinished
     assert engine.cache.num_free == engine.cache.capacity
+
+
+def test_integers_are_no_weights(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"] = weights["model.norm.weight"].to(torch.int64)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BrokenModel, match=r"norm\.weight holds int64, which is no type of weights"):
+        Engine(model=folder)
 
 
 def test_a_template_that_is_no_text(folder: Path) -> None:

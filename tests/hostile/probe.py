@@ -198,8 +198,8 @@ def _output_faults(probe: Probe, outcome: Outcome, ended_well: bool) -> Iterator
             continue
         if found := RAW_CONTROL.search(text):
             yield f"control: {found[0]!r} on {name}: {text[max(found.start() - 30, 0) : found.end() + 30]!r}"
-        if found := re.search(r"^.*(panicked at|RUST_BACKTRACE|\w+Warning: ).*$", text, re.MULTILINE):
-            yield f"noise: {name} has a library's own words: {found[0][:200]!r}"
+        if found := re.search(r"panicked at|RUST_BACKTRACE|Warning: ", text):
+            yield f"noise: {name} has a library's own words: {text[max(found.start() - 100, 0) : found.end() + 100]!r}"
     printed = ended_well and "--json" in probe.argv and outcome.status in (0, 1)
     if printed and not outcome.stdout.startswith(b"Usage: ") and (words := _json_fault(outcome.stdout)):
         yield f"json: {words}"

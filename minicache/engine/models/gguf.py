@@ -10,7 +10,7 @@ Shapes: Hq query heads, Hkv key-value heads, D head size, E hidden size.
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from minicache.common.progress import Progress, silent
 from minicache.engine.errors import BrokenModel, UnsupportedModel
+from minicache.text.tokenizers_library import library_errors
 
 ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
 
@@ -36,6 +37,8 @@ PER_LAYER = {
     "ffn_down": "mlp.down_proj",
 }
 
+T = TypeVar("T")
+WORDS: dict[type, str] = {int: "an integer", float: "a number", str: "a text", list: "a list"}
 CONTROL, USER_DEFINED = 3, 4  # GGUF token types that are never merged with text
 
 # How text is cut into words before pairs are merged, by GGUF's name for it.
@@ -56,20 +59,44 @@ class GGUFFile:
             self._reader = gguf.GGUFReader(path)
         except Exception as error:  # the reader has no error of its own: it raises ValueError, IndexError, …
             raise BrokenModel(f"{path} is truncated or not a GGUF file ({error}); fetch it again") from None
-        self.architecture = self.field("general.architecture")
+        self.architecture = self.field("general.architecture", str)
         if self.architecture not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
             raise UnsupportedModel(f"{path} holds a {self.architecture!r} model; supported are {known}")
 
-    def field(self, name: str, default: Any = None) -> Any:
-        """A metadata field's value. Without a default, a missing field is a `BrokenModel`."""
+    def field(self, name: str, kind: type[T], default: T | None = None) -> T:
+        """A metadata field's value. Raises `BrokenModel` if it has another type, or is missing without a default."""
         field = self._reader.fields.get(name)
         if field is None and default is None:
             raise BrokenModel(f"{self.path} lacks the field {name}")
-        return default if field is None else field.contents()
+        try:
+            value = default if field is None else field.contents()
+        except (ValueError, LookupError) as error:  # text that is no UTF-8, an unknown type
+            raise BrokenModel(f"{self.path}: the field {name} cannot be read: {error}") from None
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise BrokenModel(f"{self.path}: the field {name} must be {WORDS[kind]}, not {value!r}")
+        return value
+
+    def items(self, name: str, kind: type[T]) -> list[T]:
+        """The value of a field that holds a list of this type. Raises as `field` does."""
+        found: list[T] = self.field(name, list)
+        if not all(isinstance(item, kind) for item in found):
+            raise BrokenModel(f"{self.path}: each item of the field {name} must be {WORDS[kind]}")
+        return found
 
     def size(self, name: str, default: int | None = None) -> int:
-        return int(self.field(f"{self.architecture}.{name}", default))
+        value = self.field(f"{self.architecture}.{name}", int, default)
+        if value < 1:
+            raise BrokenModel(f"{self.path}: the field {self.architecture}.{name} must be at least 1, not {value}")
+        return value
+
+    def token_id(self, role: str) -> int | None:
+        """The id of the token with this role; None without one. Raises `BrokenModel` if no token has this id."""
+        name = f"tokenizer.ggml.{role}_token_id"
+        id = self.field(name, int, -1)
+        if id >= len(self.field("tokenizer.ggml.tokens", list)):
+            raise BrokenModel(f"{self.path}: the field {name} is {id}, and no token has this id")
+        return id if id >= 0 else None
 
     @property
     def hf_config(self) -> dict[str, Any]:
@@ -82,7 +109,7 @@ class GGUFFile:
         return {
             "architectures": [ARCHITECTURES[self.architecture]],
             "model_type": self.architecture,
-            "vocab_size": len(self.field("tokenizer.ggml.tokens")),
+            "vocab_size": len(self.field("tokenizer.ggml.tokens", list)),
             "hidden_size": hidden,
             "intermediate_size": self.size("feed_forward_length"),
             "num_hidden_layers": self.size("block_count"),
@@ -91,12 +118,12 @@ class GGUFFile:
             "head_dim": self.size("attention.key_length", hidden // heads),
             "hidden_act": "silu",
             "max_position_embeddings": self.size("context_length"),
-            "rms_norm_eps": _short(self.field(f"{self.architecture}.attention.layer_norm_rms_epsilon")),
-            "rope_theta": _short(self.field(f"{self.architecture}.rope.freq_base", 10000.0)),
+            "rms_norm_eps": _short(self.field(f"{self.architecture}.attention.layer_norm_rms_epsilon", float)),
+            "rope_theta": _short(self.field(f"{self.architecture}.rope.freq_base", float, 10000.0)),
             "tie_word_embeddings": "output.weight" not in names,
             "attention_bias": self.architecture == "llama" and "blk.0.attn_q.bias" in names,
-            "bos_token_id": self.field("tokenizer.ggml.bos_token_id", 0),
-            "eos_token_id": self.field("tokenizer.ggml.eos_token_id", 0),
+            "bos_token_id": self.token_id("bos") or 0,
+            "eos_token_id": self.token_id("eos") or 0,
             "torch_dtype": "float32",
         }
 
@@ -109,11 +136,14 @@ class GGUFFile:
         heads = self.size("attention.head_count")
         row_heads = {"attn_q": heads, "attn_k": self.size("attention.head_count_kv", heads)}
         for tensor in self._reader.tensors:
-            values = self._dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
-            role = tensor.name.split(".")[-2]
-            if self.architecture == "llama" and role in row_heads:
-                values = unpermuted(values, row_heads[role])
-            yield self._hf_name(tensor.name), values
+            name, role = self._hf_name(tensor.name), tensor.name.split(".")[-2]
+            try:
+                values = self._dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+                if self.architecture == "llama" and role in row_heads:
+                    values = unpermuted(values, row_heads[role])
+            except (NotImplementedError, ValueError, LookupError) as error:  # integers; an odd shape
+                raise BrokenModel(f"{self.path}: the tensor {tensor.name} cannot be read: {error}") from None
+            yield name, values
 
     def _hf_name(self, name: str) -> str:
         match name.split("."):
@@ -157,24 +187,28 @@ def convert(gguf_path: Path, folder: Path, progress: Progress = silent) -> None:
 
 def build_tokenizer(source: GGUFFile) -> Tokenizer:
     """The byte-level BPE tokenizer that the GGUF file describes."""
-    if (kind := source.field("tokenizer.ggml.model")) != "gpt2":
+    if (kind := source.field("tokenizer.ggml.model", str)) != "gpt2":
         raise UnsupportedModel(f"{source.path} has a {kind!r} tokenizer; only byte-level BPE ('gpt2') can be converted")
-    tokens = source.field("tokenizer.ggml.tokens")
-    types = source.field("tokenizer.ggml.token_type")
-    merges = [tuple(merge.split(" ", 1)) for merge in source.field("tokenizer.ggml.merges")]
+    tokens = source.items("tokenizer.ggml.tokens", str)
+    types = source.items("tokenizer.ggml.token_type", int)
+    if len(tokens) != len(types):
+        raise BrokenModel(f"{source.path} has {len(tokens):,} tokens, and types of {len(types):,}")
+    merges = [(a, b) for a, _, b in (merge.partition(" ") for merge in source.items("tokenizer.ggml.merges", str))]
     vocabulary = {token: index for index, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False, byte_fallback=False))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = word_splitter(source)
-    tokenizer.decoder = decoders.ByteLevel()
-    for token, kind in zip(tokens, types, strict=True):
-        if kind in (CONTROL, USER_DEFINED):
-            tokenizer.add_tokens([AddedToken(token, special=kind == CONTROL, normalized=False)])
+    normalizer, splitter = word_splitter(source)
+    with library_errors(source.path, "holds no tokenizer that the tokenizers library can build"):
+        tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False, byte_fallback=False))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+        tokenizer.decoder = decoders.ByteLevel()
+        for token, type in zip(tokens, types, strict=True):
+            if type in (CONTROL, USER_DEFINED):
+                tokenizer.add_tokens([AddedToken(token, special=type == CONTROL, normalized=False)])
     return tokenizer
 
 
 def word_splitter(source: GGUFFile) -> tuple[Any, Any]:
     """Normalizer and pre-tokenizer."""
-    match source.field("tokenizer.ggml.pre"):
+    match source.field("tokenizer.ggml.pre", str):
         case "smollm":
             return None, pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level(True)])
         case "gpt-2":
@@ -192,14 +226,13 @@ def byte_level(use_regex: bool) -> pre_tokenizers.ByteLevel:
 
 def tokenizer_config(source: GGUFFile) -> dict[str, Any]:
     """The content of tokenizer_config.json: special tokens by role, and the chat template."""
-    tokens = source.field("tokenizer.ggml.tokens")
+    tokens = source.items("tokenizer.ggml.tokens", str)
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     config["model_max_length"] = source.size("context_length")
     for role, field in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
-        index = source.field(f"tokenizer.ggml.{field}_token_id", -1)
-        if index >= 0:
+        if (index := source.token_id(field)) is not None:
             config[f"{role}_token"] = tokens[index]
-    if template := source.field("tokenizer.chat_template", ""):
+    if template := source.field("tokenizer.chat_template", str, ""):
         config["chat_template"] = template
     return config
 

@@ -4,7 +4,6 @@ Shapes: E hidden size, F feed-forward size, V vocabulary, Hq query heads, Hkv ke
         shapes of tensors are Hugging Face's; every `take` states the shape it expects.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from minicache.common.json_reader import read_json as parse_json
 from minicache.core.errors import InvalidArgument
 from minicache.engine.errors import BrokenModel, UnknownModel, UnsupportedModel
 from minicache.engine.layers import Linear, RMSNorm
@@ -79,6 +79,8 @@ class MemoryWeights:
 def checked(tensor: Tensor, what: str, shape: tuple[int, ...]) -> Tensor:
     if tuple(tensor.shape) != shape:
         raise BrokenModel(f"{what} has shape {tuple(tensor.shape)}, but config.json asks for {shape}")
+    if not tensor.is_floating_point():
+        raise BrokenModel(f"{what} holds {str(tensor.dtype).removeprefix('torch.')}, which is no type of weights")
     return tensor
 
 
@@ -112,7 +114,7 @@ def open_safetensors(path: Path) -> Any:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file of a model; raises `UnknownModel` if missing, `BrokenModel` if it is not an object."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UnknownModel(f"{path.parent} has no {path.name}, so it is not a model folder") from None
     except (OSError, ValueError) as error:
