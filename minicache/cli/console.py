@@ -7,7 +7,9 @@ of a report is one line, whatever the words in it are.
 
 import json
 import math
+import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -83,6 +85,35 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def open_everything() -> None:
+    """Give a process that was started without stdout or stderr (`>&-`) streams that discard what is printed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+
+
+def flush_everything() -> None:
+    """Write what stdout and stderr hold back. Raises the `OSError` of stdout.
+
+    A stream that failed leads nowhere from then on, so that Python does not fail again when it exits.
+    """
+    failure = None
+    for stream in (sys.stderr, sys.stdout):
+        try:
+            stream.flush()
+        except OSError as error:
+            failure = error if stream is sys.stdout else None
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if failure is not None:
+        raise failure
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print the traceback of an error on stderr."""
+    for part in traceback.format_exception(error):
+        print(*map(printable, part.splitlines()), sep="\n", file=sys.stderr)
 
 
 def encode_everything(*streams: TextIO) -> None:

@@ -92,7 +92,7 @@ def atomic_write(path: Path, errors: str = "strict") -> Iterator[TextIO]:
     target = require_writable(path)
     there = _status(target)
     unfinished = target.with_name(f".minicache-{secrets.token_hex(8)}")
-    with _signals_as_exceptions():
+    with signals_as_exits():
         try:
             # With O_EXCL the kernel follows no link at this name and opens nothing that is there.
             file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if there is None else 0o600)
@@ -122,8 +122,9 @@ def write_text(path: Path, text: str, errors: str = "strict") -> None:
 
 
 @contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    """Signals that would end the process at once raise `SystemExit` instead, so that `finally` is reached.
+def signals_as_exits() -> Iterator[None]:
+    """SIGTERM and SIGHUP, which would end the process at once, raise `SystemExit` with the status 128 + their number
+    instead, so that `finally` is reached.
 
     Handlers that the program has set stay; Python allows handlers in the main thread only.
     """
