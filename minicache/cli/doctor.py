@@ -180,7 +180,7 @@ def _print(findings: Findings) -> None:
         for row in rows:
             table.add_row(*row)
         console.print()
-        console.print(f"{title}", style="bold")
+        console.print(title, style="bold")
         console.print(table)
     console.print()
     console.print("Gaps", style="bold")

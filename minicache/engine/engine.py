@@ -10,9 +10,9 @@ One thread drives it: see `Engine`.
 
 import itertools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -99,6 +99,7 @@ class Engine:
         finished = self.scheduler.update(plan, result.tokens)
         return self._collect(result, finished)
 
+    @guarded
     def submit(
         self,
         prompt: Prompt,
@@ -114,26 +115,9 @@ class Engine:
         Raises `InvalidArgument` (empty prompt, unknown token, id in use, parameters that do not fit the model),
         `RequestTooLong` or `NoTokenizer`; the engine is then as it was before.
         """
-        tokens = self.encode(prompt)
-        with HeldInterrupts() as interrupts:
-            request_id = self._submit(tokens, params, request_id, namespace, priority, skip_cache_read)
-            if interrupts.pending:  # the caller will not get the id
-                self.abort(request_id)
-            return request_id
-
-    @guarded
-    def _submit(
-        self,
-        tokens: list[int],
-        params: SamplingParams | None,
-        request_id: str | None,
-        namespace: Namespace,
-        priority: int,
-        skip_cache_read: bool,
-    ) -> str:
         with self.guard.interruptible():
             intake = self.intake
-            params = intake.params(params)
+            params, tokens = intake.params(params), intake.encode(prompt)
             intake.check(params, len(tokens))
             if request_id is None:
                 request_id = next(id for n in self._numbers if not self._taken(id := f"request-{n}", params.n))
@@ -156,6 +140,7 @@ class Engine:
         self._samples[request_id] = samples
         for answer in samples.answers:
             self._answers[answer.request.id], self._params[answer.request.id] = answer, answer.params
+        self.guard.deliver(undo=lambda: self._end(samples))  # the caller would not get the id
         return request_id
 
     @guarded
@@ -214,20 +199,17 @@ class Engine:
         With n > 1 yields the outputs of all answers, each with its `index`. `options` are those of `submit`. Bad input
         raises at once, not at the first iteration.
         """
-        tokens = self.encode(prompt)
-        with HeldInterrupts() as interrupts:
-            request_id = self.submit(tokens, params, **options)  # type: ignore[arg-type]
-            following = self._follow(self._samples[request_id])
-            next(following)  # started, so that it aborts its request even if it is never iterated
-            if interrupts.pending:
-                following.close()
+        following = self._follow(prompt, params, **options)
+        next(following)  # started: the request is queued, and is aborted even if the stream is never iterated
         return cast(Iterator[RequestOutput], following)
 
-    def _follow(self, samples: Samples) -> Generator[RequestOutput | None, None, None]:
-        outputs = samples.output.choices
-        unseen = [Unseen(output) for output in outputs]
+    def _follow(self, *submission: Any, **options: Any) -> Iterator[RequestOutput | None]:
+        requests: list[Samples] = []
         try:
+            self._note(requests, *submission, **options)
             yield None
+            outputs = requests[0].output.choices
+            unseen = [Unseen(output) for output in outputs]
             while True:
                 changed = [one.output for one in unseen if one.take()]
                 yield from changed
@@ -236,7 +218,7 @@ class Engine:
                         return
                     self.step()
         finally:
-            self._withdraw([samples])
+            self._withdraw(requests)
 
     def generate(
         self, prompts: Iterable[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None
@@ -254,14 +236,18 @@ class Engine:
             raise InvalidArgument(f"{len(prompts)} prompts need {len(prompts)} SamplingParams, not {len(each)}")
         requests: list[Samples] = []
         try:
-            for tokens, chosen in zip([self.encode(prompt) for prompt in prompts], each, strict=True):
-                with HeldInterrupts():  # so that each queued request is noted
-                    requests.append(self._samples[self.submit(tokens, chosen)])
+            for prompt, chosen in zip(prompts, each, strict=True):
+                self._note(requests, prompt, chosen)
             while not all(samples.finished for samples in requests):
                 self.step()
         finally:
             self._withdraw(requests)
         return [samples.output for samples in requests]
+
+    def _note(self, requests: list[Samples], *submission: Any, **options: Any) -> None:
+        """Submit a prompt and append its samples to `requests`: if Ctrl-C comes, both have happened or neither has."""
+        with HeldInterrupts():
+            requests.append(self._samples[self.submit(*submission, **options)])
 
     def _withdraw(self, requests: Iterable[Samples]) -> None:
         """Abort what has not finished of these requests. A broken engine keeps them until `reset`."""

@@ -30,7 +30,8 @@ class HeldInterrupts:
     """
 
     def __init__(self) -> None:
-        self.pending = False  # whether SIGINT has come and waits
+        self._pending = False  # whether SIGINT has come and waits
+        self._held = True
         self._handler: Callable[[int, FrameType | None], object] | None = None
 
     def __enter__(self) -> "HeldInterrupts":
@@ -38,7 +39,7 @@ class HeldInterrupts:
             handler = signal.getsignal(signal.SIGINT)
             if callable(handler):
                 self._handler = handler
-                signal.signal(signal.SIGINT, self._hold)
+                signal.signal(signal.SIGINT, self._receive)
         return self
 
     def __exit__(
@@ -51,22 +52,21 @@ class HeldInterrupts:
     @contextmanager
     def released(self) -> Iterator[None]:
         """Inside, SIGINT acts at once, also one that waits already."""
-        if self._handler is None:
-            yield
-            return
         try:
-            signal.signal(signal.SIGINT, self._handler)
+            self._held = False
             self._deliver()
             yield
         finally:
-            signal.signal(signal.SIGINT, self._hold)
+            self._held = True
 
-    def _hold(self, number: int, frame: FrameType | None) -> None:
-        self.pending = True
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self._pending = True
+        if not self._held:
+            self._deliver()
 
     def _deliver(self) -> None:
-        if self.pending and self._handler is not None:
-            self.pending = False
+        if self._pending and self._handler is not None:
+            self._pending = False
             self._handler(signal.SIGINT, None)
 
 
@@ -112,6 +112,16 @@ class Guard:
             self._harmless = error
             raise
 
+    def deliver(self, undo: Callable[[], object]) -> None:
+        """Let Ctrl-C that waits act now. If it raises, `undo` takes the call's work back first, and the engine stays
+        whole."""
+        try:
+            with self.interruptible():
+                pass
+        except BaseException:
+            undo()
+            raise
+
     def _require_whole(self, name: str) -> None:
         if self.broken is not None and name != "reset":
             raise EngineBroken(
@@ -132,7 +142,7 @@ def guarded(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P
 
     @wraps(method)
     def call(engine: E, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with engine.guard.one_call(method.__name__.lstrip("_")):
+        with engine.guard.one_call(method.__name__):
             return method(engine, *args, **kwargs)
 
     return call

@@ -144,9 +144,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     def _compile(self, source: str, filename: str) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # Python's about the compiled code, such as `1[0]`, are about no file of ours
+            # Python's warnings about the compiled code, such as `1[0]`, are about no file of ours.
+            warnings.simplefilter("ignore")
             return super()._compile(source, filename)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import minicache
 from minicache.core import EventStream, HashChainCache, RadixCache, Scheduler, SchedulerConfig
 from minicache.core.errors import MinicacheError
-from minicache.core.events import Event
+from minicache.core.events import Event, RequestArrived
 from minicache.core.views import EngineView
 from minicache.engine import Engine, RequestOutput, SamplingParams
 from minicache.engine.backends import make_backend
@@ -299,6 +299,24 @@ def test_each_open_stream_yields_all_of_its_answer(
     engine.cache.check()
     assert not engine.has_unfinished
     assert engine.cache.num_free == engine.cache.capacity
+
+
+def test_a_handler_that_raises_nothing_costs_no_request() -> None:
+    """A server notes Ctrl-C, and serves what it has taken: every submitted request is answered."""
+    noted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+    try:
+        engine = make_engine("hash", lambda event: interrupt() if isinstance(event, RequestArrived) else None)
+        request = engine.submit(PROMPTS[0], GREEDY)
+        assert request in engine._samples
+        stream = engine.stream(PROMPTS[1], GREEDY)
+        [answer] = engine.generate([PROMPTS[2]], GREEDY)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert noted == [signal.SIGINT] * 3
+    answers = expected("hash")
+    assert answer.token_ids == answers[tuple(PROMPTS[2])]
+    assert [*stream][-1].token_ids == answers[tuple(PROMPTS[1])]
 
 
 def test_a_stream_collected_in_the_middle_of_a_call_is_ended_by_the_step() -> None:
