@@ -309,6 +309,8 @@ class EngineView(CacheView):
         request = self.requests.get(event.request) or self.ended.get(event.request)
         if len(event.tokens) != len(event.blocks) * self.block_size or event.start % self.block_size:
             raise ValueError("the tokens are not those of whole blocks")
+        if len(event.hashes) != (len(event.blocks) if event.node is None else 0):
+            raise ValueError("it has neither a hash for each block nor a node")
         if request is not None and event.start + len(event.tokens) > len(request.tokens):
             raise ValueError("more tokens are published than the request has")
         super().on_BlocksPublished(event)

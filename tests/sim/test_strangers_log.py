@@ -36,6 +36,7 @@ NOT_READ: dict[str, Callable[[Events], None]] = {
     "more tokens match than the request has": lambda events: first(events, "PrefixMatched", num_tokens=10**9),
     "a node is its own ancestor": makes_a_circle,
     "the tokens are not those of whole blocks": lambda events: first(events, "BlocksPublished", tokens=[]),
+    "it has neither a hash for each block nor a node": lambda events: first(events, "BlocksPublished", node=None),
     "more tokens are published than": lambda events: first(events, "BlocksPublished", start=1 << 40),
     "it releases other blocks than the request holds": lambda events: first(events, "BlocksReleased", blocks=[1] * 9),
     "step must be an integer from 0": lambda events: first(events, "StepStarted", step=-1),
