@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 
 import pytest
 
@@ -97,8 +98,15 @@ PANICS = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def alone(monkeypatch):
+    """As in a program with one thread. The process of the tests has others, such as the monitor of tqdm's bars."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+
+
 @pytest.mark.parametrize("patient", [True, False])
 @pytest.mark.parametrize("name", PANICS)
+@pytest.mark.usefixtures("alone")
 def test_a_panic_is_one_sentence(patched, capfd, name, patient):
     """The library's own report, of many lines and with the text, stays off standard error."""
     path = patched(**PANICS[name])
@@ -109,6 +117,7 @@ def test_a_panic_is_one_sentence(patched, capfd, name, patient):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_panic_of_the_decoder(patched, capfd):
     tokenizer = HubTokenizer(
         patched(decoder={"type": "Sequence", "decoders": [{"type": "Fuse"}, replaced(Regex="(a+)+$")]})
@@ -116,6 +125,14 @@ def test_a_panic_of_the_decoder(patched, capfd):
     with pytest.raises(TokenizerFailed, match="cannot decode tokens"):
         tokenizer.decode([*[tokenizer.encode("a")[0]] * 40, *tokenizer.encode("b")])
     assert capfd.readouterr() == ("", "")
+
+
+def test_beside_other_threads_standard_error_stays_where_it_is(patched, monkeypatch, capfd):
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    path = patched(**next(iter(PANICS.values())))
+    with pytest.raises(TokenizerFailed):
+        HubTokenizer(path, special_tokens=True).encode("a" * 40 + "b")
+    assert "panicked at" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
