@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from minicache.engine.errors import PullFailed, UnknownModel
+from minicache.engine.errors import BrokenModel, PullFailed, UnknownModel
 from minicache.engine.models import sources as model_sources
 from minicache.engine.models import store as model_store
 from minicache.engine.models.loader import load_model
@@ -150,6 +150,19 @@ def test_a_store_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("MINICACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(PullFailed, match=r"cannot write the model to .*MINICACHE_HOME"):
         model_store.pull("smollm2")
+
+
+def test_a_gguf_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read every file, so the file itself refuses."""
+    path = tmp_path / "small.gguf"
+    write_gguf(path)
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(BrokenModel, match=r"small\.gguf cannot be read: Permission denied$"):
+        model_store.resolve(path)
 
 
 @pytest.mark.parametrize("name", ["nothing", "../up", "", "a\0b", "x" * 300])

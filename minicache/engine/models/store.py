@@ -20,7 +20,7 @@ from pathlib import Path
 
 from minicache.common.files import existing
 from minicache.common.progress import Progress, silent
-from minicache.engine.errors import PullFailed, UnknownModel
+from minicache.engine.errors import BrokenModel, PullFailed, UnknownModel
 from minicache.text.store import models_folder as models_folder
 
 TINY, SMOLLM2 = "tiny", "smollm2"
@@ -156,6 +156,9 @@ def _resolve_gguf(path: Path) -> Path:
     """The converted copy of a GGUF file, under its name and the digest of its bytes."""
     from minicache.engine.models.gguf import convert
 
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise BrokenModel(f"{path} cannot be read: {error.strerror}") from None
     return _make(models_folder() / f"{path.stem}-{digest[:12]}", lambda folder, report: convert(path, folder, report))
