@@ -29,6 +29,20 @@ def read_json(text: str | bytes) -> Any:
     return value
 
 
+def num_values(value: Any) -> int:
+    """The number of values in a value that `read_json` returned, itself and each list and object included."""
+    level, found = [value], 0
+    while level:
+        found += len(level)
+        level = [
+            inner
+            for outer in level
+            if type(outer) is dict or type(outer) is list
+            for inner in (outer.values() if type(outer) is dict else outer)
+        ]
+    return found
+
+
 def is_nested(value: Any, deepest: int = DEEPEST) -> bool:
     """Whether lists and dictionaries are inside each other on more than `deepest` levels."""
     level = [value] if isinstance(value, (list, dict)) else []

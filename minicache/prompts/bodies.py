@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from minicache.common.json_reader import num_values
 from minicache.prompts.errors import BadLog
 from minicache.prompts.values import MISSING, text_of_path
 from minicache.text.origin import Path
@@ -19,6 +20,7 @@ ANTHROPIC_BLOCKS = ("tool_use", "tool_result", "thinking", "redacted_thinking")
 # Keys that separate caches of equal tokens: vLLM's and SGLang's names. `model` is compared separately.
 NAMESPACE_KEYS = ("cache_salt", "extra_key", "lora_path", "lora_request")
 
+MOST_VALUES = 500_000  # in the body of a chat: two such bodies take 20 seconds and a gigabyte
 JOINT = "\n"  # between texts of one message
 
 
@@ -71,6 +73,11 @@ class Body:
 def read_body(body: Mapping[str, Any], where: str) -> Body:
     """Read a body of any of the four APIs. Raises `BadLog`, which names `where` and the field."""
     api = _api_of(body)
+    if api is not Api.completion and num_values(body) > MOST_VALUES:
+        raise BadLog(
+            f"{where} has more than {MOST_VALUES:,} values (texts, numbers, lists, objects): requests of this size "
+            "cannot be compared"
+        )
     sources = Sources()
     prompt_ids = None
     if api is Api.completion:

@@ -16,6 +16,8 @@ from minicache.prompts.site import Later, Site, Splice
 from minicache.text.origin import Path
 
 MAX_CAUSES = 24  # later causes are not looked for, and the report says so
+MAX_CHARACTERS = 2**26  # of all prompts compared to find causes; then no more are looked for, and the report says so
+PARTLY = "those after the last cause were not looked for."
 BEFORE, AFTER = 24, 18  # characters of context before and after the divergence
 
 
@@ -119,10 +121,14 @@ def _characters(later: Later, token: int) -> tuple[int, int]:
 
 def _peel(later: Later, cached: Cached, reuse: Reuse) -> tuple[list[Cause], list[str], Reuse]:
     causes: list[Cause] = []
+    left = MAX_CHARACTERS
     while (site := later.site) is not None and not is_end(site):
         if len(causes) == MAX_CAUSES:
             return causes, [f"The requests have more than {MAX_CAUSES} causes; only the first were looked for."], reuse
-        rule, found, repaired = _first_cause(site)
+        if left < 0:
+            return causes, [f"The prompts are too long to look for all differences; {PARTLY}"], reuse
+        tries, rule, found, repaired = _first_cause(site)
+        left -= tries * len(site.b_text)
         if rule.layer is Layer.none:
             causes.append(_cause(rule, found, reuse, reuse))
             return causes, [], reuse
@@ -137,16 +143,18 @@ def _peel(later: Later, cached: Cached, reuse: Reuse) -> tuple[list[Cause], list
     return causes, [], reuse
 
 
-def _first_cause(site: Site) -> tuple[Rule, Found, Later]:
-    """The first rule of the table whose repair moves the divergence, with its finding and B repaired. If no repair
-    moves it, the template is the cause, and the repair replaces the whole rest of B's text."""
-    for rule, found in candidates(site):
+def _first_cause(site: Site) -> tuple[int, Rule, Found, Later]:
+    """The first rule of the table whose repair moves the divergence, with its finding and B repaired, after the number
+    of repairs that were tried. If no repair moves it, the template is the cause, and the repair replaces the whole rest
+    of B's text."""
+    tries = 1
+    for tries, (rule, found) in enumerate(candidates(site), 1):
         repaired = site.later.repaired(found.repair)
         if repaired is not None and _moves(site, repaired):
-            return rule, found, repaired
+            return tries, rule, found, repaired
     rest = Splice(len(site.a_text), len(site.b_text))
     found = Found(rest, None, None, site.a_text[site.a_at :], site.b_text[site.b_at :])
-    return RULES[-1], found, Later(site.earlier, site.later.prompt, rest.a_end, rest.b_end)
+    return tries, RULES[-1], found, Later(site.earlier, site.later.prompt, rest.a_end, rest.b_end)
 
 
 def _moves(site: Site, repaired: Later) -> bool:

@@ -22,6 +22,8 @@ from minicache.prompts.values import saying
 from minicache.text.origin import Field, Path, Run
 from minicache.text.tokenizer import REPLACEMENT, Tokenizer
 
+MANY_PIECES = 64  # tokens without one that ends at a character: they are no text in UTF-8
+
 
 class Earlier:
     """A's prompt and the answer generated after it, as text, and as token ids if the log has them."""
@@ -142,7 +144,7 @@ def starts_of_ids(tokenizer: Tokenizer, ids: Sequence[int], limit: int) -> list[
         starts.append(min(length, limit))
         before = tokenizer.decode(ids[context:whole], keep_control=True)
         after = tokenizer.decode(ids[context : index + 1], keep_control=True)
-        if not after.endswith(REPLACEMENT):
+        if not after.endswith(REPLACEMENT) or index - whole > MANY_PIECES:
             length += len(after) - len(before)
             context, whole = index, index + 1
     return starts

@@ -19,6 +19,8 @@ from minicache.text.origin import Field, Key, Origin, Path, Rendered, Value
 
 LOOK_AHEAD = 64  # runs searched for the next text of the request
 MAX_HIDDEN = 256  # differences in Unicode form that are skipped in one text
+TRIED = 2**24  # characters of B's prompt that are rendered again at one divergence, to try repairs
+LEAST_TRIED = 32  # repairs that are tried in a prompt of any length
 REACH = 32  # characters: tokens can differ this far before a difference in the text (merges within a word)
 
 
@@ -186,6 +188,12 @@ class Site:
         equal."""
         a, b = (list(map(self.earlier.number_of, source.messages)) for source in (self.a, self.b))
         return a, b
+
+    @property
+    def patience(self) -> int:
+        """How many values that differ are tried as a cause: each costs one rendering or more, so a long prompt has
+        fewer."""
+        return max(TRIED // (len(self.b_text) + 1), LEAST_TRIED)
 
     def changes(self) -> Iterator[Change]:
         """The values that differ in the message or tool at the divergence, those of its own field first; then the

@@ -1,6 +1,7 @@
 """Where two texts that differ become equal again."""
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -61,6 +62,21 @@ def _meet_within(a: str, b: str, a_start: int, b_start: int, window: int) -> tup
 def common_suffix(a: str, b: str, a_start: int, b_start: int) -> int:
     """The length of the common suffix of `a[a_start:]` and `b[b_start:]`."""
     return common_prefix(a[a_start:][::-1], b[b_start:][::-1])
+
+
+def common_with_start(items: Sequence[object]) -> list[int]:
+    """For each place, the length of the longest piece that begins there and equals the beginning of `items`; the first
+    is the whole length. One pass (the Z function): `items[left:right]` is the piece known so far that ends last."""
+    found = [len(items)] * len(items)
+    left = right = 0
+    for place in range(1, len(items)):
+        length = min(found[place - left], right - place) if place < right else 0
+        while place + length < len(items) and items[length] == items[place + length]:
+            length += 1
+        if place + length > right:
+            left, right = place, place + length
+        found[place] = length
+    return found
 
 
 def first_letters(a: str, b: str) -> tuple[int, int, int]:

@@ -7,12 +7,15 @@ repair it fails again.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from minicache.common.json_reader import read_json
 from minicache.text.chat import Chat
 from minicache.text.errors import TemplateFailed
 from minicache.text.origin import Path
+
+MOST_SUSPECTS = 1000  # each costs one rendering
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ def explain(error: TemplateFailed, chat: Chat, failure: Callable[[Chat], str | N
 
     `failure` renders a chat and returns the sentence of the error that this raises, or `None` if it raises none.
     """
-    suspects = list(_suspects(chat))
+    suspects = list(islice(_suspects(chat), MOST_SUSPECTS))
     if suspects and failure(_mend(chat, suspects)) is None:
         for suspect in suspects:
             if failure(_mend(chat, [other for other in suspects if other is not suspect])) is not None:
@@ -73,9 +76,11 @@ def _suspects(chat: Chat) -> Iterator[_Suspect]:
 
 
 def _mend(chat: Chat, suspects: list[_Suspect]) -> Chat:
-    messages: Any = list(chat.messages)
+    messages: list[Any] = list(chat.messages)
     for suspect in suspects:
-        messages = _with(messages, suspect.path[1:], suspect.mended)
+        index = suspect.path[1]
+        assert isinstance(index, int)
+        messages[index] = _with(messages[index], suspect.path[2:], suspect.mended)
     return replace(chat, messages=messages)
 
 

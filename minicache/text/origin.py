@@ -118,7 +118,7 @@ class Runs(Sequence[Run]):
     def resized(self, path: Path, old: int, new: int) -> "tuple[int, Runs] | None":
         """These runs after the text at `path` changed from `old` characters to `new` (neither is 0), and the place
         where it begins. `None` unless the prompt holds the whole text once, in one run."""
-        own = [i for i, origin in enumerate(self._origins) if getattr(origin, "path", None) == path]
+        own = [i for i, origin in enumerate(self._origins) if isinstance(origin, Field) and origin.path == path]
         run = self[own[0]] if len(own) == 1 else None
         if run is None or run.origin != Field(path, 0) or run.end - run.start != old:
             return None

@@ -4,6 +4,7 @@ that was moved to or from this field."""
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from minicache.common.json_reader import read_json
@@ -16,6 +17,7 @@ from minicache.prompts.values import MISSING, Change, value_at
 
 ID_KEYS = {"id", "tool_call_id", "call_id"}
 SET_LIKE = {"required"}  # lists of a JSON schema whose order has no meaning; that of `enum` and `anyOf` has one
+MANY_MARKS = 256  # after one letter; Unicode's own limit for streams is 30
 MOVED_FROM = 20  # a text of at least this many characters, found in another message, is no coincidence
 TEXT_PARTS = ("text", "input_text", "output_text")
 IMAGE = re.compile(r"<image\b|\[image\b|<\|image|<\|vision_start\|>|data:image/|\[(file|img): ", re.I)
@@ -100,10 +102,17 @@ def trim(site: Site, change: Change) -> Iterator[Found]:
 
 def normaliser(site: Site, change: Change) -> Iterator[Found]:
     """Equal after both are brought into Unicode's form NFC."""
-    if isinstance(change.a, str) and isinstance(change.b, str):
+    if isinstance(change.a, str) and isinstance(change.b, str) and _can_be_normalised(change.a + change.b):
         forms = [unicodedata.normalize("NFC", text) for text in (change.a, change.b)]
         if forms[0] == forms[1]:
             yield whole_value(site, change, detail="the two texts are equal in Unicode's form NFC")
+
+
+def _can_be_normalised(text: str) -> bool:
+    """Whether NFC may change the text, and takes a time that is linear in its length: Python sorts the marks after a
+    letter by insertion."""
+    runs = groupby(map(unicodedata.combining, text), key=bool)
+    return not text.isascii() and all(sum(1 for _ in run) <= MANY_MARKS for marks, run in runs if marks)
 
 
 def image_replaced(site: Site, change: Change) -> Iterator[Found]:

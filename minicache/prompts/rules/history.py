@@ -7,18 +7,21 @@ B   s  u2 a3 u4 a5 u6   window shift      B   s  SUMMARY u4      compaction  B  
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from minicache.prompts.kinds import Kind, Layer
 from minicache.prompts.prompt import Source
 from minicache.prompts.reuse import common_prefix
-from minicache.prompts.rules.rule import CUT_RARELY, SYSTEM_ROLES, Found, SiteRule, counted, written
+from minicache.prompts.rules.rule import CUT_RARELY, SYSTEM_ROLES, Found, SiteRule, counted, without, written
 from minicache.prompts.site import Edit, Site
-from minicache.prompts.spans import common_suffix
+from minicache.prompts.spans import common_suffix, common_with_start
 from minicache.prompts.values import MISSING, Change, changes, list_of_keys, said
 from minicache.text.origin import Path
 
 SUMMARY = re.compile(r"\b(summary|summari[sz]ed|compact(ed|ion)?|earlier (turns|messages|conversation))\b", re.I)
+LISTED = 256  # tools whose places are listed
+SEARCHED = 2**32  # characters that are searched in vain for messages that one message repeats
 RETOLD = 5  # a message of at least this many characters inside another message counts as retold
 
 
@@ -35,10 +38,16 @@ class _Histories:
         self.only_system_before = all(m.get("role") in SYSTEM_ROLES for m in site.a.messages[:first])
 
     def goes_on(self, a_from: int, b_from: int) -> bool:
-        """Whether B's messages from `b_from` on begin with all of A's messages from `a_from` on. The first of these is
-        compared first, because two long histories have many pairs of places."""
-        first, kept = self.a[a_from], len(self.a) - a_from
-        return self.b[b_from : b_from + 1] == [first] and self.b[b_from : b_from + kept] == self.a[a_from:]
+        """Whether B's messages from `b_from` on begin with all of A's messages from `a_from` on."""
+        kept = len(self.a) - a_from
+        return b_from + kept <= len(self.b) and self.kept_before[b_from + kept] >= kept
+
+    @cached_property
+    def kept_before(self) -> list[int]:
+        """For each place in B, how many of A's last messages stand right before it. Found in one pass over both lists,
+        because two long histories have many pairs of places."""
+        lengths = common_with_start([*reversed(self.a), None, *reversed(self.b)])[len(self.a) + 1 :]
+        return [0, *reversed(lengths)]
 
     def content(self, side: Source, index: int) -> str:
         return written(side.messages[index].get("content", ""))
@@ -71,14 +80,15 @@ def compaction(site: Site) -> Iterator[Found]:
     h = _Histories(site)
     if not h.parted or h.in_place or h.b[h.first] in h.a[h.first :]:
         return
-    places: dict[int, list[int]] = {}
-    for place in range(h.first + 1, len(h.b)):
-        places.setdefault(h.b[place], []).append(place)
-    for a_from in range(h.first + 2, len(h.a)):
-        for b_from in places.get(h.a[a_from], ()):
-            if b_from < a_from and h.goes_on(a_from, b_from):
-                yield h.found(b_from + len(h.a) - a_from, f"{a_from - h.first} messages became {b_from - h.first}")
-                return
+    # As many of A's last messages as possible, in B after its first different message, moved towards the beginning.
+    most = len(h.a) - h.first - 2
+    ends = range(h.first + 2, min(len(h.a), len(h.b) + 1))
+    kept = {end: min(h.kept_before[end], end - h.first - 1, most) for end in ends}
+    end = max(kept, key=kept.__getitem__, default=0)
+    if kept.get(end, 0) > 0:
+        a_from, b_from = len(h.a) - kept[end], end - kept[end]
+        yield h.found(end, f"{a_from - h.first} messages became {b_from - h.first}")
+        return
     if len(h.a) - h.first >= 2 and SUMMARY.search(h.content(site.b, h.first)):
         yield h.found(h.first + 1, f"{len(h.a) - h.first} messages became 1")
 
@@ -88,12 +98,16 @@ def side_request(site: Site) -> Iterator[Found]:
     h = _Histories(site)
     if not h.parted or len(h.b) != h.first + 1:
         return
-    text, place, retold = h.content(site.b, h.first), 0, 0
+    text, place, retold, left = h.content(site.b, h.first), 0, 0, SEARCHED
     for index in range(h.first, len(h.a)):
         content = h.content(site.a, index)
-        at = text.find(content, place) if len(content) >= RETOLD else -1
+        if len(content) < RETOLD or left < 0:
+            continue
+        at = text.find(content, place)
         if at >= 0:
             retold, place = retold + 1, at + len(content)
+        else:
+            left -= len(text) - place
     if retold >= 2:
         yield h.found(h.first, f"it repeats {retold} messages of A")
 
@@ -154,10 +168,11 @@ def tool_order(site: Site) -> Iterator[Found]:
         by_name = dict(zip(b, lists[1], strict=True))
         index = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
         edit = Edit(site.b.with_value(("tools",), [by_name[name] for name in a]))
-        permutation = [a.index(name) for name in b]
+        places = {name: place for place, name in enumerate(a)}
+        permutation = ", ".join(str(places[name]) for name in b[:LISTED]) + (", …" if len(b) > LISTED else "")
         path: Path = ("tools", index, "function", "name") if "function" in lists[0][index] else ("tools", index, "name")
         offset = common_prefix(a[index], b[index])
-        yield Found(edit, path, offset, a[index], b[index], f"B sends A's tools in the order {permutation}")
+        yield Found(edit, path, offset, a[index], b[index], f"B sends A's tools in the order [{permutation}]")
 
 
 def tool_set_changed(site: Site) -> Iterator[Found]:
@@ -166,7 +181,7 @@ def tool_set_changed(site: Site) -> Iterator[Found]:
     if lists is None:
         return
     a, b = ([_name_of(tool) for tool in tools] for tools in lists)
-    added, removed = [n for n in b if n not in a], [n for n in a if n not in b]
+    added, removed = without(b, a), without(a, b)
     if added or removed:
         index = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
         detail = f"{len(added)} added, {len(removed)} removed"

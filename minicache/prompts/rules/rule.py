@@ -72,6 +72,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def without(texts: Iterable[str], others: Iterable[str]) -> list[str]:
+    """The texts that are not among `others`."""
+    known = set(others)
+    return [text for text in texts if text not in known]
+
+
 def whole_value(site: Site, change: Change, *, offset: int | None = None, detail: str = "") -> Found:
     """A finding whose repair replaces B's whole value by A's."""
     a, b = written(change.a), written(change.b)

@@ -12,6 +12,7 @@ table is therefore the order of verdicts:
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from minicache.prompts.rules import answers, fields, history, template, tokens, words
 from minicache.prompts.rules.rule import FieldRule, Found, Rule, SiteRule
@@ -29,7 +30,7 @@ def candidates(site: Site) -> Iterator[tuple[Rule, Found]]:
     yield from _all(tokens.WHERE_TEXTS_DIFFER, site)
     if not site.in_answer:
         yield from _all(history.RULES, site)
-        for change in site.changes():
+        for change in islice(site.changes(), site.patience):
             for rule in FIELDS:
                 for found in rule.detect(site, change):
                     yield rule, found

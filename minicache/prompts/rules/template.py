@@ -19,7 +19,7 @@ def template_arguments(site: Site) -> Iterator[Found]:
     changed = [
         name for name in (*a, *(key for key in b if key not in a)) if a.get(name, MISSING) != b.get(name, MISSING)
     ]
-    for name in changed:
+    for name in changed[: site.patience]:
         path: Path = ("template_kwargs", name)
         ours = a.get(name, MISSING)
         yield Found(Edit(site.b.with_value(path, ours)), path, 0, written(ours), written(b.get(name, MISSING)))

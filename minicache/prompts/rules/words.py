@@ -22,6 +22,7 @@ from minicache.prompts.rules.rule import (
     counted,
     in_head,
     role_of,
+    without,
     written,
 )
 from minicache.prompts.site import Edit, Site
@@ -47,7 +48,9 @@ CHECKBOX = re.compile(r"\[[ xX~-]?\]")
 REVISION = re.compile(r"(?:commit|revision|rev|sha\d*|digest|checksum|git|HEAD)\W{0,3}$", re.I)
 OPEN_TAG = re.compile(r"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>")
 MANY = 8  # a text with this many differences counts as rewritten
-CUT = re.compile(r"\.\.\.|…|\[[^\]]*\b(?:cut|truncated|omitted|removed|cleared|trimmed|elided|old)\b[^\]]*\]", re.I)
+CUT = re.compile(  # the bracket must be closed: else each of many such words is looked for an end
+    r"\.\.\.|…|\[(?=[^\]]*+\])[^\]]*\b(?:cut|truncated|omitted|removed|cleared|trimmed|elided|old)\b[^\]]*\]", re.I
+)
 
 
 class _Words(NamedTuple):
@@ -188,11 +191,11 @@ def _changed_lines(site: Site, change: Change, a: str, b: str) -> Iterator[Found
         ours, theirs = a[span.a_start : span.a_end].splitlines(), b[span.b_start : span.b_end].splitlines()
         if not all(CHECKBOX.match(line.lstrip(" -*")) for line in (*ours, *theirs) if line.strip()):
             return
-    came, went = len([x for x in theirs if x not in ours]), len([x for x in ours if x not in theirs])
+    came, went = without(theirs, ours), without(ours, theirs)
     span = difference(a, b)
     edit = Edit(site.b.with_value(change.path, b[:start] + a[start : span.a_end] + b[span.b_end :]))
     texts = a[start : span.a_end], b[start : span.b_end]
-    yield Found(edit, change.path, start, *texts, f"{counted(came, 'line')} added, {went} removed")
+    yield Found(edit, change.path, start, *texts, f"{counted(len(came), 'line')} added, {len(went)} removed")
 
 
 def _whole_lines(a: str, b: str, span: Span) -> Span:
@@ -249,8 +252,8 @@ def shortened(site: Site, change: Change) -> Iterator[Found]:
 
 
 def _is_placeholder(text: str) -> bool:
-    match = CUT.search(text)
-    return match is not None and len(text) < 200 and match.end() - match.start() > 2
+    match = CUT.search(text) if len(text) < 200 else None
+    return match is not None and match.end() - match.start() > 2
 
 
 def branch(site: Site, change: Change) -> Iterator[Found]:
