@@ -132,7 +132,8 @@ def ready(kind: type[Experiment], settings: dict[str, Any], svg: Path | None) ->
     if needs_model:
         from minicache.engine.models import store
 
-        store.resolve(settings["model"])
+        with progress_bar() as report:
+            store.resolve(settings["model"], report)
     return experiment
 
 

@@ -1,5 +1,6 @@
 """Where models are stored."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -12,12 +13,15 @@ def models_folder() -> Path:
     home = os.environ.get("MINICACHE_HOME")
     if home:
         try:
-            folder = Path(home).expanduser()
+            folder = Path(home).expanduser() / "models"
             folder.exists()
+            nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+            if not nearest.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, f"{nearest} is not a folder")
         except (OSError, RuntimeError) as error:  # too long, locked; a user who does not exist
             words = getattr(error, "strerror", None) or error
             raise InvalidArgument(f"MINICACHE_HOME {home} cannot hold models: {words}") from None
-        return folder / "models"
+        return folder
     from platformdirs import user_cache_path
 
     return user_cache_path("minicache") / "models"

@@ -1,15 +1,18 @@
 """How a command ends when something fails that no command expects: itself, stdout, or its reader."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 import typer
 
 from minicache.cli import main as cli
+from minicache.cli.console import progress_bar
 
 MANY_LINES = ("sim", "run", "thundering-herd", "--plain")
 
@@ -111,6 +114,43 @@ def test_a_signal_ends_a_command_without_a_traceback(number, tmp_path):
         process.send_signal(number)
         assert process.stderr.read() == b""
     assert process.returncode == 128 + number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_under_a_progress_bar_gives_the_cursor_back(number, monkeypatch):
+    hide, show = b"\x1b[?25l", b"\x1b[?25h"
+
+    def command() -> None:
+        with progress_bar() as report:
+            report("downloading", 1, 2)
+            time.sleep(60)
+
+    app = typer.Typer()
+    app.command()(command)
+    monkeypatch.setattr(cli, "import_module", lambda name: type("module", (), {"app": app}))
+    monkeypatch.setenv("TERM", "xterm")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+            cli.main(["doctor"])
+        except SystemExit as end:
+            os._exit(end.code)
+        finally:
+            os._exit(1)
+    shown = b""
+    while b"downloading" not in shown:
+        shown += os.read(terminal, 4096)
+    assert shown.count(hide) == 1
+    assert show not in shown
+    os.kill(pid, number)
+    with suppress(OSError):  # EIO: the command has ended
+        while part := os.read(terminal, 4096):
+            shown += part
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + number
+    assert shown.rindex(show) > shown.rindex(hide)
+    os.close(terminal)
 
 
 @pytest.mark.nightly

