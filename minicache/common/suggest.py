@@ -2,11 +2,19 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
+
+# The time grows with the number of options and with the square of their lengths, and a log may give the names.
+MOST_OPTIONS, LONGEST = 5_000, 100
 
 
 def nearest(word: str, options: Iterable[str]) -> str | None:
-    """The option that is most like `word`; None if no option is similar."""
-    return next(iter(get_close_matches(word, list(options), n=1)), None)
+    """The option that is most like `word`; None if no option is similar. Only the first `MOST_OPTIONS` of at most
+    `LONGEST` characters are compared."""
+    if len(word) > LONGEST:
+        return None
+    short = (option for option in options if len(option) <= LONGEST)
+    return next(iter(get_close_matches(word, list(islice(short, MOST_OPTIONS)), n=1)), None)
 
 
 def suggestion(word: str, options: Iterable[str]) -> str:

@@ -12,6 +12,8 @@ from minicache.core.request import Adapter, Namespace
 
 Reader = Callable[[Any], Any]
 
+LONGEST_NAME = 10_000  # characters of an id, a salt or the name of an adapter: each of them is shown in many places
+
 
 def read_fields(kind: type[Event], record: Mapping[str, Any]) -> dict[str, Any]:
     """The fields and stamps, by name, of an event of type `kind`. Raises `ValueError`, which names the key."""
@@ -68,10 +70,18 @@ def _integers(value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    if type(value) not in (list, tuple) or not set(map(type, value)) <= {str}:
+def _name(value: Any) -> str:
+    if type(value) is not str:
         raise TypeError
-    return tuple(value)
+    if len(value) > LONGEST_NAME:
+        raise ValueError
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if type(value) not in (list, tuple):
+        raise TypeError
+    return tuple(map(_name, value))
 
 
 def _hashes(value: Any) -> tuple[bytes, ...]:
@@ -79,15 +89,17 @@ def _hashes(value: Any) -> tuple[bytes, ...]:
 
 
 def _namespace(value: Any) -> Namespace:
-    adapter = value["adapter"]
-    return Namespace(Adapter(**adapter) if adapter is not None else None, value["salt"], _texts(value["extra"]))
+    adapter, salt = value["adapter"], value["salt"]
+    for text in (*(adapter or {}).values(), salt):
+        _name(text or "")
+    return Namespace(Adapter(**adapter) if adapter is not None else None, salt, _texts(value["extra"]))
 
 
 PRIORITY = (_integer(-(1 << 63)), "an integer of 64 bits")
 READERS: dict[Any, tuple[Reader, str]] = {
     int: (_integer(0), "an integer from 0 to 2**63 - 1"),
     float: (_number, "a number"),
-    str: (_exactly(str), "a text"),
+    str: (_name, f"a text of at most {LONGEST_NAME:,} characters"),
     bool: (_exactly(bool), "true or false"),
     bytes: (bytes.fromhex, "bytes in hex"),
     Namespace: (_namespace, "an object with adapter, salt and extra"),

@@ -17,6 +17,7 @@ from typing import Any
 from minicache.common.json_reader import read_json
 from minicache.core import Request
 from minicache.core import events as ev
+from minicache.core.event_fields import LONGEST_NAME
 from minicache.core.event_log import BadLog, read_log
 from minicache.core.events import Event
 from minicache.core.views import EngineView, Follower
@@ -99,6 +100,7 @@ class Timeline:
         try:
             header, events = read_log(lines, read_json)
             _require_shape("line 1", header)
+            _require_names(header)
             timeline = cls(header["num_blocks"], header["block_size"], header)
             timeline.kind = "radix" if header.get("cache") == "radix" else "hash"
             for number, event in enumerate(events):
@@ -301,6 +303,13 @@ class Timeline:
     def completed_steps(self, place: int) -> int:
         """The number of steps that have ended at `place`: a fork begins after the last of them."""
         return self.index.steps_until(place)
+
+
+def _require_names(header: Mapping[str, Any]) -> None:
+    """Raises `BadLog` for a text that no screen can show, such as a title."""
+    for key, value in header.items():
+        if isinstance(value, str) and len(value) > LONGEST_NAME:
+            raise BadLog(f"line 1: {key} must have at most {LONGEST_NAME:,} characters, not {len(value):,}")
 
 
 def _require_shape(where: str, shape: Mapping[str, Any]) -> None:

@@ -16,6 +16,8 @@ from minicache.sim.errors import BadScenario
 
 Path = tuple[str | int, ...]  # ("request", 2, "prompt", 0, "text")
 
+LONGEST = 10_000  # characters of a text, such as a story or an id
+_LONGEST: Mapping[str | int, int] = {"text": 1 << 21}  # of a prompt's text: as many as the largest pool has tokens
 _WIDEST = 1 << 64  # of an integer's size; token ids are below it
 # More keys in a row, joined by points, than a value may have levels: tomllib's time grows with the square of them.
 _KEYS_IN_A_ROW = re.compile(
@@ -109,7 +111,7 @@ class Document:
         return cls(source, data, line_numbers(text))
 
     def require_plain(self) -> None:
-        """Raises `BadScenario` for an integer that is larger than any that means something."""
+        """Raises `BadScenario` for an integer or a text that is larger than any that means something."""
         todo: list[tuple[Path, Any]] = [((), self.data)]
         while todo:
             path, value = todo.pop()
@@ -119,6 +121,8 @@ class Document:
                 todo.extend(((*path, index), inner) for index, inner in enumerate(value))
             elif isinstance(value, int) and not -_WIDEST < value < _WIDEST:
                 self.fail(path, "must be between -2**64 and 2**64")
+            elif isinstance(value, str) and len(value) > (longest := _LONGEST.get(path[-1], LONGEST)):
+                self.fail(path, f"must have at most {longest:,} characters, not {len(value):,}")
 
     def override(self, path: Path, value: object) -> None:
         """Put `value` at `path`, as `--set` does; raises `BadScenario` if a table on the path is a value."""

@@ -6,7 +6,7 @@ tests compare them: they are written here and nowhere else. `rules.py` has the r
 # ruff: noqa: N802 - a handler carries the name of its event type
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from minicache.core import events as ev
 from minicache.core.explain import Explanation, Reason
@@ -481,6 +481,7 @@ def _only_difference(finding: Explanation, block: int, scene: Scene) -> str:
 # The state after a step, which a screen shows next to the events
 
 MANY = 12  # runs of blocks that are named
+HEAD = 4096  # blocks of the free queue that are looked at, at every step of a transcript
 CHANGES_FINDABLE = (
     ev.BlocksPublished,
     ev.BlocksUnpublished,
@@ -509,7 +510,9 @@ def state_words(
     if shared:
         yield f"Used by several requests: {named_blocks(shared)}."
     if view.free:
-        yield f"The free queue, from its head: {block_ranges(list(view.free), MANY)}."
+        head = block_ranges(list(islice(view.free, HEAD)), MANY)
+        more = ", …" if len(view.free) > HEAD and not head.endswith("…") else ""
+        yield f"The free queue, from its head: {head}{more}."
     if findable and view.nodes:
         yield f"The tree: {'; '.join(_node(id, scene) for id in view.nodes)}."
         yield _leaves(scene)
