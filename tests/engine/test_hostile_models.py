@@ -1,6 +1,7 @@
 """A model folder may hold anything: whatever is wrong with it is said in one sentence that names the file."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from safetensors.torch import load_file, save_file
 from minicache.core.errors import InvalidArgument, MinicacheError
 from minicache.engine import Engine, SamplingParams
 from minicache.engine.errors import BrokenModel, PoolTooSmall, UnknownModel, UnsupportedModel
+from minicache.engine.models import store as model_store
+from minicache.engine.models.loader import load_model
 from minicache.engine.tiny.folder import write_tiny
 from minicache.text.errors import TemplateFailed
 from minicache.text.template import ChatTemplate
+from minicache.text.tokenizer import HubTokenizer
 
 
 @pytest.fixture
@@ -129,3 +133,22 @@ def test_an_option_of_the_wrong_type_stops_nobody_else(folder: Path) -> None:
     while engine.has_unfinished:
         done = engine.step()
     assert done[-1].finished
+
+
+@pytest.mark.parametrize("endless", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
+def test_a_pipe_or_a_device_in_a_model_folder_is_not_read(
+    folder: Path, name: str, endless: Callable[[Path], object]
+) -> None:
+    (folder / name).unlink()
+    endless(folder / name)
+    reads = {"tokenizer.json": HubTokenizer, "tokenizer_config.json": ChatTemplate.from_folder}
+    with pytest.raises(MinicacheError, match=r"has no|does not exist"):
+        reads.get(name, load_model)(folder)
+
+
+@pytest.mark.parametrize("endless", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+def test_a_gguf_file_that_never_ends_is_not_read(tmp_path: Path, endless: Callable[[Path], object]) -> None:
+    endless(tmp_path / "endless.gguf")
+    with pytest.raises(UnknownModel, match=r"endless\.gguf is not an ordinary file$"):
+        model_store.resolve(tmp_path / "endless.gguf")

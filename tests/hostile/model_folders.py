@@ -122,6 +122,10 @@ def _spoilt_folder(random: Random) -> dict[str, bytes | Entry]:
             del written[name]
         else:
             written[name] = spoil_bytes(random, written[name])
+    if random.random() < 0.1:
+        name = random.choice([*written, "model.safetensors.index.json", "chat_template.jinja"])
+        endless = (Entry("fifo"), Entry("null"), Entry("socket"), Entry("folder"), Entry("link", to="/dev/zero"))
+        more[name] = random.choice(endless)
     return {**written, **more}
 
 

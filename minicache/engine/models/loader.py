@@ -114,6 +114,8 @@ def open_safetensors(path: Path) -> Any:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file of a model; raises `UnknownModel` if missing, `BrokenModel` if it is not an object."""
     try:
+        if not path.is_file():  # a pipe or a device, whose end never comes, is as bad as nothing
+            raise FileNotFoundError
         value = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UnknownModel(f"{path.parent} has no {path.name}, so it is not a model folder") from None

@@ -87,7 +87,9 @@ def resolve(name: str | Path, progress: Progress = silent) -> Path:
     if stored := _present(_folder(text)):
         return stored
     path = existing(text) if text else None
-    if path and path.suffix == ".gguf" and path.is_file():
+    if path and path.suffix == ".gguf" and not path.is_dir():
+        if not path.is_file():  # a pipe or a device, whose end never comes
+            raise UnknownModel(f"{path} is not an ordinary file")
         return _resolve_gguf(path, progress)
     if path and not (path / "config.json").is_file():
         raise UnknownModel(f"{path} has no config.json, so it is not a model folder")
