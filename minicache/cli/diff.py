@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minicache.cli.console import JsonOption, json_text, remark, say, writing
-from minicache.common.files import require_writable, write_text
+from minicache.common.files import existing, require_end, require_writable, write_text
 from minicache.core.errors import InvalidArgument, MinicacheError, require_int
 
 if TYPE_CHECKING:
@@ -135,8 +135,6 @@ def _print(report: list[str]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
-    except OSError as error:
-        raise InvalidArgument(f"the report cannot be written: {error.strerror}") from None
 
 
 @contextmanager
@@ -185,17 +183,19 @@ def _means(
 
 
 def _generated(value: str | None) -> str | None:
-    """The text of the file called `value`, or `value` itself if there is no such file."""
-    if value is None:
-        return None
-    try:
-        path = Path(value)
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InvalidArgument(f"--generated {value} is not text in UTF-8") from None
-    except (OSError, ValueError):  # too long for a name, or with a null character
+    """The text of the file or pipe called `value`, or `value` itself if there is none."""
+    if not value:
         return value
-    if not any(map(str.isspace, value)) and ("/" in value or Path(value).suffix):
+    path = existing(value)
+    if path is not None and not path.is_dir():
+        try:
+            return require_end(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InvalidArgument(f"--generated {value} is not text in UTF-8") from None
+        except OSError as error:
+            raise InvalidArgument(f"--generated {value} cannot be read: {error.strerror}") from None
+    if path is not None:
+        remark("--generated: this is the name of a folder, so the value is used as the text")
+    elif not any(map(str.isspace, value)) and ("/" in value or Path(value).suffix):
         remark("--generated: there is no such file, so the value is used as the text")
     return value

@@ -96,6 +96,27 @@ def test_the_answer_from_a_file_and_as_text(tmp_path, capsys):
     assert call(a, b, "--generated", "x" * 10_000 + "\0") == 1  # no name of a file
 
 
+def test_what_is_there_and_no_file_is_not_taken_for_an_answer_without_a_word(tmp_path, capsys):
+    """A pipe, such as `<(…)`, is read; what cannot be read is an error; a folder may be called as an answer is."""
+    a = write(tmp_path, "a.json", say(SYS, "hi"))
+    reading, writing = os.pipe()
+    os.write(writing, b"answer")
+    os.close(writing)
+    try:
+        assert call(a, a, "--generated", f"/dev/fd/{reading}", "--json") == 0
+    finally:
+        os.close(reading)
+    assert json.loads(capsys.readouterr().out)["generated_tokens"] == len("answer")
+    (tmp_path / "folder").mkdir()
+    assert call(a, a, "--generated", tmp_path / "folder") == 0
+    assert "this is the name of a folder" in capsys.readouterr().err
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe")
+    for name, words in ((os.devnull, "it is a device"), (binary, "is not text in UTF-8")):
+        assert call(a, a, "--generated", name) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_block_size(tmp_path, capsys):
     _, args = files_of("C01c", tmp_path)
     assert call(*args, "--json", "--block-size", 8) == 1
@@ -237,9 +258,10 @@ def test_what_stdout_cannot_take(tmp_path):
     if Path("/dev/full").exists():
         with open("/dev/full", "w") as full:
             failed = run(half, other, stdout=full, stderr=subprocess.PIPE)
-        assert failed.returncode == 2
-        assert failed.stderr.startswith("minicache: the report cannot be written: ")
-        assert failed.stderr.count("\n") == 1
+        assert (failed.returncode, failed.stderr) == (
+            74,
+            "minicache: stdout cannot be written: No space left on device\n",
+        )
     for pair, status in (((half, half), 0), ((half, other), 1)):
         read, written = os.pipe()
         os.close(read)

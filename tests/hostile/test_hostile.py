@@ -12,7 +12,7 @@ import pytest
 from tests.hostile.kinds import kinds
 from tests.hostile.probe import EXECUTED, Entry, Probe, faults, prepare, run
 
-EACH = 12  # inputs of each kind here; a fork takes 20 ms
+EACH = 5  # inputs of each kind here; a fork takes 20 ms
 IN_ALL = 5_000  # of all kinds together in `make nightly`
 PENDING: set[str] = set()
 ROOT = Path(__file__).parents[2]
