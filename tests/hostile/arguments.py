@@ -43,7 +43,9 @@ def probe(random: Random) -> Probe:
     if name not in GIVEN and name not in ("sim list", "model list"):
         flags = [flag for parameter in parameters for flag in parameter.opts]
         argv += STOPPED[0] if STOPPED[0][0] in flags else STOPPED[1]
-    return Probe(tuple(map(as_argument, argv)), FILES, writes=WRITES)
+    arguments = tuple(map(as_argument, argv))
+    named = tuple(each.removeprefix("--svg=") for each in arguments if each.startswith("--svg="))
+    return Probe(arguments, FILES, writes=(*WRITES, *named))
 
 
 def as_argument(value: str) -> str:
