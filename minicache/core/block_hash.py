@@ -92,6 +92,21 @@ class CborHash:
         before, between = _frame(len(parent), len(tokens))
         return self.digest(b"".join((before, parent, between, encoded, _encoded_keys(extra_keys))))
 
+    def chain(self, parent: bytes, tokens: Sequence[int], block_size: int, extra_keys: ExtraKeys) -> list[bytes]:
+        """The hashes of the whole blocks of `tokens`, which have the same extra keys and follow the block `parent`.
+
+        Equal to one call for each block, in little more than half the time: frame and keys are encoded once for all
+        blocks. `parent` must be a hash of this function, because it must be as long as those of the blocks.
+        """
+        before, between = _frame(len(parent), block_size)
+        keys = _encoded_keys(extra_keys)
+        encoded = map(_encoded_tokens.__getitem__, tokens)
+        digest, hashes = self.digest, []
+        for block in map(b"".join, zip(*[encoded] * block_size, strict=False)):  # whole blocks only
+            parent = digest(before + parent + between + block + keys)
+            hashes.append(parent)
+        return hashes
+
     def root(self, seed: str | None = None) -> bytes:
         """The parent hash of every first block. `seed` is the text that vLLM reads from PYTHONHASHSEED, not a number;
         `None` stands for `DEFAULT_SEED`, or for a random seed if the function is not `seeded`."""
@@ -135,10 +150,12 @@ def hash_chain(
 ) -> list[bytes]:
     """The hashes of all whole blocks of `tokens`, in order. `known` holds the hashes of the first blocks, if the caller
     has them; they are not computed again. Pure."""
-    hashes = list(known)
-    first, later = extra_keys(namespace, True), extra_keys(namespace, False)
-    parent = hashes[-1] if hashes else root
-    for start in range(len(hashes) * block_size, len(tokens) - block_size + 1, block_size):
-        parent = block_hash(parent, tokens[start : start + block_size], later if start else first)
-        hashes.append(parent)
+    if len(tokens) < block_size:
+        return []
+    hashes = list(known) or [block_hash(root, tokens[:block_size], extra_keys(namespace, is_first=True))]
+    known_tokens, keys = len(hashes) * block_size, extra_keys(namespace, is_first=False)
+    if isinstance(block_hash, CborHash):
+        return hashes + block_hash.chain(hashes[-1], tokens[known_tokens:], block_size, keys)
+    for start in range(known_tokens, len(tokens) - block_size + 1, block_size):
+        hashes.append(block_hash(hashes[-1], tokens[start : start + block_size], keys))
     return hashes

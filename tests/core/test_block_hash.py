@@ -1,5 +1,6 @@
 """`encode` writes what cbor2 writes in its canonical mode: cbor2 is the oracle, for whatever a cache key can hold."""
 
+from array import array
 from random import Random
 
 import cbor2
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicache.core import Namespace
+from minicache.core import Adapter, Namespace
 from minicache.core.block_hash import encode, hash_chain, sha256_cbor
 from minicache.core.errors import InvalidArgument
 
@@ -70,6 +71,29 @@ def test_a_chain_may_be_continued_where_it_ended(tokens, block_size, data):
     assert len(whole) == len(tokens) // block_size
     known = data.draw(st.integers(0, len(whole)))
     assert hash_chain(tokens, block_size, b"root", Namespace(), known=whole[:known]) == whole
+
+
+IDS = st.integers(0, 30) | st.integers(0, 2**64 - 1) | st.sampled_from([edge for edge in EDGES if edge >= 0])
+NAMESPACES = st.builds(
+    Namespace,
+    st.none() | st.builds(Adapter, TEXT, TEXT, st.none() | TEXT),
+    st.none() | TEXT,
+    st.lists(TEXT, max_size=2).map(tuple),
+)
+
+
+def block_by_block(parent, tokens, keys):
+    """A function that is no `CborHash`, so that `hash_chain` calls it for each block."""
+    return sha256_cbor(parent, tokens, keys)
+
+
+@given(st.lists(IDS, max_size=60), st.integers(1, 20), NAMESPACES, st.data())
+def test_the_chain_of_a_cbor_hash_is_that_of_its_blocks(tokens, block_size, namespace, data):
+    root = sha256_cbor.root("a seed")
+    expected = hash_chain(tokens, block_size, root, namespace, block_by_block)
+    known = expected[: data.draw(st.integers(0, len(expected)))]
+    for given_tokens in (tokens, array("Q", tokens)):
+        assert hash_chain(given_tokens, block_size, root, namespace, sha256_cbor, known) == expected
 
 
 @pytest.mark.parametrize(
