@@ -6,9 +6,13 @@ The property tests check the same laws on histories that hypothesis searches for
 """
 
 import io
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -457,6 +461,63 @@ def namespaces_never_share(subject: Subject, namespaces: list[Namespace] | None 
         assert hits == 4, f"{namespace} does not find its own tokens"
 
 
+def a_match_ends_at_the_first_miss(subject: Subject) -> None:
+    """Whatever the index of the hash chain answers, a lookup finds the blocks before the first miss, and no others."""
+    if subject.kind != "hash":
+        return
+    cache = subject.cache(20, 2)
+    request = Request("first", range(13))
+    admit(cache, request)
+    draw, blocks = Random(1), dict(zip(cache.hashes(request), request.block_table, strict=False))
+    for number in range(50):
+        answers = {hash: block for hash, block in blocks.items() if draw.random() < 0.7}
+        cache.pool.find = answers.get
+        expected = list(map(answers.get, blocks))
+        expected = expected[: [*expected, None].index(None)]
+        match = cache.lookup(Request(f"r{number}", range(13)))
+        assert match.blocks == expected, f"found {match.blocks}, and the index has {list(answers.values())}"
+        assert match.num_tokens == 2 * len(expected)
+
+
+TRICKY_TOKENS = [[1, 23], [12, 3], [123, 0], [0, 123], [12, 30], [1, 230], [1 << 8, 1], [1, 1 << 8], [1, 23]]
+
+
+def different_tokens_never_share(subject: Subject) -> None:
+    """A request hits the blocks that it has in common with an earlier one, and no others, even if their tokens give the
+    same text when they are joined."""
+    for block_size in (1, 2, 4):
+        cache = subject.cache(200, block_size)
+        earlier: list[list[int]] = []
+        for number, pair in enumerate(TRICKY_TOKENS):
+            tokens = pair * block_size  # two blocks
+            common = [0, *(end for end in (block_size, 2 * block_size) if tokens[:end] in [e[:end] for e in earlier])]
+            assert admit(cache, Request(f"r{number}", [*tokens, 7])) == common[-1], f"prompt {number}, {tokens}"
+            earlier.append(tokens)
+
+
+def every_process_computes_the_same_hashes(subject: Subject) -> None:
+    """Two processes in which Python's `hash` has different seeds compute the same block hashes, so they can share blocks."""
+    if not subject.at or subject.kind != "hash":
+        return
+    code = (
+        "import sys; from importlib import import_module; from minicache.core import Request; "
+        "module, _, name = sys.argv[1].partition(':'); subject = getattr(import_module(module), name); "
+        "print(subject.cache(9, 2, root_seed='a seed').hashes(Request('r', range(9))))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code, subject.at],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1, f"two processes compute different hashes: {found}"
+
+
 # Events that the fixed histories must contain, or a law that holds would mean nothing.
 HAPPENS = {
     ("cache", "hash"): {"hits", "evictions", "failed allocations", "unpublished", "duplicates"},
@@ -495,5 +556,8 @@ def _in_fixed_histories(law: type[Watcher]) -> Law:
 EXPERIMENTS: dict[str, Law] = {
     "HashChainAndRadixFindTheSame": hash_chain_and_radix_find_the_same,
     "NamespacesNeverShare": namespaces_never_share,
+    "AMatchEndsAtTheFirstMiss": a_match_ends_at_the_first_miss,
+    "DifferentTokensNeverShare": different_tokens_never_share,
+    "EveryProcessComputesTheSameHashes": every_process_computes_the_same_hashes,
 }
 LAWS: dict[str, Law] = {law.__name__: _in_fixed_histories(law) for law in WATCHERS} | EXPERIMENTS

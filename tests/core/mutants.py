@@ -49,7 +49,32 @@ def joined(parent: bytes, tokens: Any, keys: ExtraKeys) -> tuple[bytes, Any, Ext
     return parent, tokens, (("".join(str(part) for key in keys for part in key),),) if keys else None
 
 
+def as_text(parent: bytes, tokens: Any, keys: ExtraKeys) -> bytes:
+    return sha256_cbor.digest(parent + "".join(map(str, tokens)).encode() + repr(keys).encode())
+
+
+def by_python(parent: bytes, tokens: Any, keys: ExtraKeys) -> bytes:
+    """`hash` of bytes and texts depends on a seed that each process draws."""
+    return hash((parent, tuple(tokens), keys)).to_bytes(8, "big", signed=True)
+
+
+def chain_of(block_hash: Callable[..., bytes]) -> Callable[..., HashChainCache]:
+    return lambda *args, **kwargs: HashChainCache(*args, block_hash=block_hash, **kwargs)
+
+
 # The hash chain.
+
+
+class GoesOnPastAMiss(HashChainCache):
+    def lookup(self, request: Request) -> Match:
+        found = super().lookup(request)
+        if found.end != "no_entry":
+            return found
+        limit = (request.num_tokens - 1) // self.block_size
+        blocks = [self.pool.find(hash) for hash in self.hashes(request)[:limit]]
+        blocks = [block for block in blocks if block is not None]
+        num_tokens = len(blocks) * self.block_size
+        return Match(num_tokens, blocks, "no_entry", request_id=request.id, version=self._version)
 
 
 class LastBlockMatched(HashChainCache):
@@ -390,6 +415,8 @@ def _radix(cache: Callable[..., PagedCache] = RadixCache, **scheduler: type[Sche
     return Subject("radix", cache, **scheduler)
 
 
+PYTHON_HASH = Subject("hash", chain_of(by_python), at="tests.core.mutants:PYTHON_HASH")
+
 MUTANTS: list[Mutant] = [
     Mutant(
         "parent left out of the hash",
@@ -415,6 +442,9 @@ MUTANTS: list[Mutant] = [
         _radix(hits_are_no_demand(RadixCache)),
     ),
     Mutant("uncomputed blocks left findable", "WhatCanBeFoundWasComputed", _hash(UncomputedStaysFindable)),
+    Mutant("lookup goes on past a miss", "AMatchEndsAtTheFirstMiss", _hash(GoesOnPastAMiss)),
+    Mutant("tokens joined as text before hashing", "DifferentTokensNeverShare", _hash(chain_of(as_text))),
+    Mutant("Python's hash() as the digest", "EveryProcessComputesTheSameHashes", PYTHON_HASH),
     # Further mutants.
     Mutant("extra left out of the key", "NamespacesNeverShare", _hash(hashed_by(without("extra")))),
     Mutant("extra keys untagged (vLLM before #44706)", "NamespacesNeverShare", _hash(hashed_by(untagged))),

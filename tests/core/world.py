@@ -50,15 +50,17 @@ IDLE_STEPS = 20  # after this many steps that compute nothing, no step ever will
 
 
 class Subject(NamedTuple):
-    """A cache and scheduler that laws are checked on. A mutant is a subject with one wrong part."""
+    """A cache and scheduler that laws are checked on. A mutant is a subject with one wrong part. `at` says from where
+    another process can import the subject, as `module:name`."""
 
     kind: str  # "hash" | "radix"
     cache: Callable[..., PagedCache]
     scheduler: type[Scheduler] = Scheduler
+    at: str = ""
 
 
-HASH = Subject("hash", HashChainCache)
-RADIX = Subject("radix", RadixCache)
+HASH = Subject("hash", HashChainCache, at="tests.core.world:HASH")
+RADIX = Subject("radix", RadixCache, at="tests.core.world:RADIX")
 SUBJECTS = {"hash": HASH, "radix": RADIX}
 
 
