@@ -22,7 +22,9 @@ class Findings(Follower):
 
     def on(self, event: Event, view: EngineView) -> None:
         self._history.on(event, view)
-        if isinstance(event, PrefixMatched) and event.request in self._history.known:
+        if isinstance(event, PrefixMatched):
+            if event.request not in self._history.known:
+                raise ValueError("its request has not arrived, or has ended")
             self._at[event.seq] = explain(event.request, self._history, operator=True)  # a run is its operator's
 
     def at(self, place: int) -> Explanation:

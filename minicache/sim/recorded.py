@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from minicache.common.files import atomic_write, require_end
 from minicache.common.json_reader import read_json
 from minicache.core.event_log import BadLog, LogWriter
 from minicache.sim.timeline import Timeline
+
+LONGEST_LINE = 1 << 26  # characters; the longest event is the arrival of a prompt of 2**21 tokens
 
 
 def read_recorded(path: Path, whole: bool = True) -> Timeline:
@@ -18,7 +21,8 @@ def read_recorded(path: Path, whole: bool = True) -> Timeline:
     """
     cut: list[str] = []
     try:
-        with require_end(path).open(encoding="utf-8") as lines:
+        with require_end(path).open(encoding="utf-8") as file:
+            lines = _lines(file, path)
             timeline = Timeline.from_log(lines if whole else _whole_lines(lines, cut), str(path))
             timeline.cut = bool(cut)
             return timeline
@@ -28,6 +32,16 @@ def read_recorded(path: Path, whole: bool = True) -> Timeline:
         raise BadLog(f"{path} is not text in UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise BadLog(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a log: a file of the system without line ends would be one line that no memory holds."""
+    number = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise BadLog(f"{path}, line {number}: longer than {LONGEST_LINE:,} characters: it is not an event log")
+        yield line
 
 
 def _whole_lines(lines: Iterable[str], cut: list[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from minicache.core.event_fields import LONGEST_NAME
 from minicache.core.event_log import BadLog, LogWriter
+from minicache.sim import recorded
 from minicache.sim.errors import BadScenario
 from minicache.sim.scenario_file import read_scenario
 from minicache.sim.timeline import Timeline
@@ -70,3 +71,12 @@ def test_a_log_with_such_a_text_is_refused():
     for text, where in (('"r1"', "line"), ('"T"', "line 1: title")):
         with pytest.raises(BadLog, match=f"{where}.*at most 10,000 characters"):
             Timeline.from_log(log.replace(text, f'"{long}"').splitlines(), "log")
+
+
+def test_a_line_of_a_log_has_an_end(tmp_path, monkeypatch):
+    """A file of the system may have no line end: it would be one line that no memory holds."""
+    monkeypatch.setattr(recorded, "LONGEST_LINE", 100)
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"minicache_events": 2, "num_blocks": 9, "block_size": 1}\n' + "x" * 101)
+    with pytest.raises(BadLog, match=r"log\.jsonl, line 2: longer than 100 characters"):
+        recorded.read_recorded(log)

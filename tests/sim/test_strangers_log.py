@@ -34,6 +34,7 @@ def makes_a_circle(events: Events) -> None:
 
 NOT_READ: dict[str, Callable[[Events], None]] = {
     "more tokens match than the request has": lambda events: first(events, "PrefixMatched", num_tokens=10**9),
+    "its request has not arrived": lambda events: first(events, "PrefixMatched", request="nobody"),
     "a node is its own ancestor": makes_a_circle,
     "the tokens are not those of whole blocks": lambda events: first(events, "BlocksPublished", tokens=[]),
     "it has neither a hash for each block nor a node": lambda events: first(events, "BlocksPublished", node=None),

@@ -22,6 +22,7 @@ from minicache.engine.model_config import ModelConfig
 from minicache.engine.models.store import resolve
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+LONGEST_NAME = 60  # characters of a shard's name: at four bytes each still a name that every file system has
 
 
 class Weights(Protocol):
@@ -92,8 +93,8 @@ def shards(folder: Path) -> list[Path]:
         if not isinstance(names, dict) or not names:
             raise BrokenModel(f"{folder / INDEX} has no weight_map")
         for name in names.values():
-            if not isinstance(name, str) or Path(name).name != name:
-                raise BrokenModel(f"{folder / INDEX}: weight_map must name files of this folder, not {name!r}")
+            if not isinstance(name, str) or Path(name).name != name or len(name) > LONGEST_NAME:
+                raise BrokenModel(f"{folder / INDEX}: weight_map must name files of this folder, not {name!r:.200}")
         found = [folder / name for name in sorted(set(names.values()))]
     else:
         found = [folder / SINGLE]
