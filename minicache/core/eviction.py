@@ -1,8 +1,8 @@
 """Eviction strategies: which leaf of the radix tree is evicted first.
 
 A strategy maps a node to a key. The leaf with the smallest key is evicted first; of two equal keys, the leaf that was
-used less recently. Source: SGLang 0.5.23, `sglang/srt/mem_cache/evict_policy.py`. (A hash chain has only one order,
-that of its free queue.)
+used less recently, and then the older one. Source: SGLang 0.5.23, `sglang/srt/mem_cache/evict_policy.py`. (A hash chain
+has only one order, that of its free queue.)
 """
 
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from minicache.core.errors import InvalidArgument
 class Evictable(Protocol):
     """What a strategy knows of a leaf: see `radix_tree.Node`."""
 
+    id: int  # grows with each new node
     created: int
     last_access: int
     hit_count: int
@@ -34,7 +35,7 @@ STRATEGIES: dict[str, Strategy] = {
     "lru": lambda node: (node.last_access,),
     "lfu": lambda node: (node.hit_count, node.last_access),
     "fifo": lambda node: (node.created,),
-    "mru": lambda node: (-node.last_access,),
+    "mru": lambda node: (-node.last_access, -node.id),
     "filo": lambda node: (-node.created,),
     "slru": slru(),
     "priority": lambda node: (node.priority, node.last_access),

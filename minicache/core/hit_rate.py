@@ -61,8 +61,9 @@ DEFINITIONS: dict[str, Callable[[Sequence[Lookup]], float]] = {
 
 @dataclass(slots=True)
 class AdmissionStats:
-    """The admissions of one scheduler step: requests, their tokens (`queries`), and the tokens that were hit (`hits`).
-    Requests resumed after a preemption are counted apart, because they hit their own blocks (vLLM #25780)."""
+    """The admissions of one scheduler step: requests that read the cache, their tokens (`queries`), and the tokens that
+    were hit (`hits`). Requests resumed after a preemption are counted apart, because they hit their own blocks (vLLM
+    #25780)."""
 
     requests: int = 0
     queries: int = 0
@@ -124,7 +125,7 @@ class LastPrefillHitRate:
     """SGLang's `cache_hit_rate`: hit tokens divided by hit plus newly computed prompt tokens, in the last step that
     prefilled.
 
-    Decode steps, and prefills of requests resumed after a preemption, do not change it. A later chunk of a prompt
+    Requests resumed after a preemption do not count: a prefill of these alone sets it to 0. A later chunk of a prompt
     counts as computed tokens without a hit. Source: SGLang 0.5.23, `sglang/srt/observability/metrics_collector.py`.
     """
 
@@ -132,7 +133,5 @@ class LastPrefillHitRate:
         self.value = 0.0
 
     def observe(self, num_computed: int, num_hits: int) -> None:
-        """Add one step that computed `num_computed` prompt tokens and hit `num_hits`. A step with neither is
-        ignored."""
-        if num_computed or num_hits:
-            self.value = _ratio(num_hits, num_computed + num_hits)
+        """Add one step that prefilled: it computed `num_computed` prompt tokens and hit `num_hits`."""
+        self.value = _ratio(num_hits, num_computed + num_hits)

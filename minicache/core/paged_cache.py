@@ -51,6 +51,7 @@ class PagedCache(ABC):
 
     finds = True
     publishes_scheduled = True
+    lookup_refreshes = False
 
     def __init__(
         self,
@@ -89,6 +90,9 @@ class PagedCache(ABC):
         if match is None:
             return max(0, self.blocks_for(request.num_computed_tokens + num_tokens) - len(request.block_table))
         return self.blocks_for(match.num_tokens + num_tokens) - len(match.blocks)
+
+    def make_room(self, num_blocks: int, request: Request | None = None) -> bool:
+        return require_int("num_blocks", num_blocks, 0) <= self.num_free
 
     def allocate(self, request: Request, match: Match | None, num_tokens: int) -> bool:
         require_int("num_tokens", num_tokens, 0)

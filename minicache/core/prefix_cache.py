@@ -91,14 +91,19 @@ class CacheSnapshot:
 class PrefixCache(Protocol):
     """The interface of `NoCache`, `HashChainCache` and `RadixCache`. Not thread-safe.
 
-    Sizes are in blocks unless a name says tokens. `allocate`, `publish`, `release`, `evict` and `reset` make every
-    earlier `Match` stale. All of them but `evict` and `reset` take the caller's own `Request` object: an equal id of
-    another request that holds blocks raises `InvalidArgument`, and a block table of another cache `UnknownRequest`.
+    Sizes are in blocks unless a name says tokens. `allocate`, `publish`, `release`, `make_room`, `evict` and `reset`
+    make every earlier `Match` stale. The first three take the caller's own `Request` object: an equal id of another
+    request that holds blocks raises `InvalidArgument`, and a block table of another cache `UnknownRequest`.
     """
 
     block_size: int  # tokens in a block
     finds: bool  # whether a lookup can ever find anything
     publishes_scheduled: bool  # whether tokens may be published before they are computed
+
+    @property
+    def lookup_refreshes(self) -> bool:
+        """Whether a lookup keeps what it finds from being evicted for a while: in a radix cache with `lru`."""
+        ...
 
     @property
     def capacity(self) -> int:
@@ -131,7 +136,7 @@ class PrefixCache(Protocol):
         With a match (admission) it adopts the matched blocks *first*, so that making room cannot evict them, then takes
         fresh blocks, and sets `num_computed_tokens` to `match.num_tokens`. With `None` (a later chunk, decode) it takes
         the blocks that `num_tokens` tokens after `num_computed_tokens` need beyond the block table, possibly none.
-        Apart from `evict` and `reset`, this is the only call that evicts.
+        Apart from `make_room`, `evict` and `reset`, this is the only call that evicts.
 
         Raises `StaleMatch` for a match of an earlier state, another cache or another request, and `InvalidArgument` for
         a match given for a request that holds blocks already.
@@ -153,6 +158,14 @@ class PrefixCache(Protocol):
         first, and clear `request.block_table`.
 
         Idempotent, and legal for a request that never held a block. Blocks that other requests hold stay held.
+        """
+        ...
+
+    def make_room(self, num_blocks: int, request: Request | None = None) -> bool:
+        """Evict until `num_blocks` blocks hold nothing that is cached, or nothing more can be evicted. Returns whether
+        `allocate` can hand out that many now. `request`, for the event, is the first one that needs the room.
+
+        Only a radix cache does this ahead of `allocate`. A hash chain evicts block by block, as it hands them out.
         """
         ...
 

@@ -24,7 +24,6 @@ from minicache.core.events import (
     PathInserted,
     PrefixMatched,
 )
-from minicache.core.eviction import strategy_named
 from minicache.core.paged_cache import Holder, PagedCache
 from minicache.core.prefix_cache import CacheSnapshot, Match, NodeSnapshot
 from minicache.core.radix_tree import Insertion, Node, RadixTree, Split
@@ -58,7 +57,11 @@ class RadixCache(PagedCache):
 
     def set_strategy(self, strategy: str) -> None:
         """Evict in another order from now on; raises `InvalidArgument` for a name that `eviction.py` does not have."""
-        self.tree.eviction_key = strategy_named(strategy)
+        self.tree.set_strategy(strategy)
+
+    @property
+    def lookup_refreshes(self) -> bool:  # type: ignore[override]
+        return self.tree.strategy == "lru"
 
     @property
     def num_free(self) -> int:
@@ -157,6 +160,10 @@ class RadixCache(PagedCache):
         holder.lock = node
         if self.events:
             self.events.emit(LockMoved(holder.request.id, None if node is None else node.id))
+
+    def make_room(self, num_blocks: int, request: Request | None = None) -> bool:
+        self._evict(require_int("num_blocks", num_blocks, 0) - self.pool.num_free, request)
+        return num_blocks <= self.pool.num_free
 
     def evict(self, num_blocks: int) -> int:
         return self._evict(require_int("num_blocks", num_blocks, 0))

@@ -87,8 +87,13 @@ class RadixTree:
 
     def __init__(self, block_size: int = 1, strategy: str = "lru") -> None:
         self.block_size = require_int("block_size", block_size, 1)
-        self.eviction_key = strategy_named(strategy)
+        self.set_strategy(strategy)
         self.clear()
+
+    def set_strategy(self, strategy: str) -> None:
+        """Evict in another order from now on; raises `InvalidArgument` for a name that `eviction.py` does not have."""
+        self.eviction_key = strategy_named(strategy)
+        self.strategy = strategy
 
     def clear(self) -> None:
         """Forget everything, locks included."""

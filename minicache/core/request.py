@@ -111,7 +111,7 @@ class Request:
     `max_tokens`: the most output tokens, at least 1. `stop_tokens` end the output when one of them is sampled.
     `namespace`: only requests with an equal namespace can share KV.
     `priority`: a lower value is more urgent, as in vLLM. `arrival`, in seconds or any number that grows, orders
-    requests of equal priority.
+    requests of equal priority; `None`: the scheduler numbers the requests as they are added.
     `prompt_logprobs`: the first prompt position whose logits the caller needs (SGLang's `logprob_start_len`). The
     logits of a position give the log-probability of the token after it, and reused positions have none. `None`: the
     caller needs only the logits of the last position.
@@ -149,7 +149,7 @@ class Request:
         *,
         namespace: Namespace = DEFAULT_NAMESPACE,
         priority: int = 0,
-        arrival: float = 0.0,
+        arrival: float | None = None,
         prompt_logprobs: int | None = None,
         skip_cache_read: bool = False,
         stop_tokens: Iterable[int] = (),
@@ -166,7 +166,7 @@ class Request:
             raise InvalidArgument(f"namespace must be a Namespace, not {namespace!r}")
         self.namespace = namespace
         self.priority = require_int("priority", priority)
-        self.arrival = require_number("arrival", arrival)
+        self.arrival = arrival if arrival is None else require_number("arrival", arrival)
         if prompt_logprobs is not None:
             require_int("prompt_logprobs", prompt_logprobs, 0)
         self.prompt_logprobs = prompt_logprobs

@@ -28,12 +28,14 @@ from minicache.core.events import (
     TokensSampled,
 )
 from minicache.core.hit_rate import LastPrefillHitRate, RecentHitRate
+from minicache.core.output_reserve import OutputReserve
+from minicache.core.planner import plan_step
 from minicache.core.prefix_cache import PrefixCache
 from minicache.core.queue_policy import policy_named
-from minicache.core.queues import Queues
+from minicache.core.queues import Desk
 from minicache.core.request import Request, RequestStatus, token_array
 from minicache.core.scheduler_config import SchedulerConfig
-from minicache.core.step_plan import ScheduledRequest, StepPlan, StepPlanner
+from minicache.core.step_plan import ScheduledRequest, StepPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class SchedulerSnapshot:
     lengths: dict[str, tuple[int, int, int]]
 
 
-class Scheduler(Queues):
+class Scheduler:
     """Schedules requests over one cache, as vLLM or as SGLang does, depending on `config`.
 
     Not thread-safe. A step is in flight from `schedule()` to `update()`, or to an error inside `undo_on_error`; until
@@ -58,14 +60,34 @@ class Scheduler(Queues):
     def __init__(
         self, cache: PrefixCache, config: SchedulerConfig | None = None, *, events: EventStream | None = None
     ) -> None:
-        super().__init__(
-            cache, config if config is not None else SchedulerConfig(), events if events is not None else EventStream()
-        )
+        self.events = events if events is not None else EventStream()
+        self.desk = Desk(cache, config if config is not None else SchedulerConfig(), self.events)
+        self.step = 0  # the number of steps begun
         self.recent_hit_rate = RecentHitRate()
         self.last_prefill_hit_rate = LastPrefillHitRate()
+        self._num_added = 0
         self._requests: dict[str, Request] = {}  # every request that is not finished or aborted
-        self._aborting: list[Request] = []  # aborted while a step is in flight; released at its end
+        # Aborted while a step is in flight, released at its end; whether each publishes its computed tokens first.
+        self._aborting: list[tuple[Request, bool]] = []
         self._in_flight: StepPlan | None = None
+
+    @property
+    def cache(self) -> PrefixCache:
+        return self.desk.cache
+
+    @property
+    def config(self) -> SchedulerConfig:
+        return self.desk.config
+
+    @property
+    def waiting(self) -> list[Request]:
+        """The waiting requests, the next one to be admitted first. Read only."""
+        return self.desk.waiting
+
+    @property
+    def running(self) -> list[Request]:
+        """The running requests, in the order of their admission. Read only."""
+        return self.desk.running
 
     @property
     def has_unfinished(self) -> bool:
@@ -75,12 +97,16 @@ class Scheduler(Queues):
     # Requests come and go
 
     def add(self, request: Request) -> None:
-        """Append a new request to the waiting queue. Raises `InvalidArgument` for an id in use, and `RequestTooLong`
+        """Append a new request to the waiting queue. If it has no `arrival`, that becomes the number of requests added
+        before it. Raises `InvalidArgument` for an id in use, and `RequestTooLong`
         for a request that could not run even alone; then nothing has changed."""
         if request.id in self._requests or request.status is not RequestStatus.WAITING:
             raise InvalidArgument(f"request {request.id!r} was added before: make a new Request with its own id")
         self.require_possible(request)
         self._requests[request.id] = request
+        if request.arrival is None:
+            request.arrival = float(self._num_added)
+        self._num_added += 1
         self.waiting.append(request)
         if self.events:
             self.events.emit(
@@ -111,17 +137,19 @@ class Scheduler(Queues):
 
     def abort(self, request_id: str) -> None:
         """Drop a request. If the step in flight computes for it, its blocks are released when that step ends, because
-        the model may be writing to them; otherwise at once. Raises `UnknownRequest`."""
+        the model may be writing to them; otherwise at once. If outputs are published at the end (`publish_outputs`),
+        a request that decodes publishes what it has computed first. Raises `UnknownRequest`."""
         request = self._live(request_id)
         in_flight = self._in_flight is not None and any(item.request is request for item in self._in_flight.scheduled)
+        publishes = self.config.publish_outputs == "at_finish" and self.desk.is_decoding(request)
         request.finish_reason = "abort"
         self._leave(request, RequestStatus.ABORTED)
         if self.events:
             self.events.emit(RequestAborted(request_id))
         if in_flight:
-            self._aborting.append(request)
+            self._aborting.append((request, publishes))
         else:
-            self.cache.release(request)
+            self._drop(request, publishes)
 
     def finish(self, request: Request, reason: str) -> None:
         """End a request early, as complete: publish its computed tokens, then release its blocks. `reason` becomes its
@@ -136,7 +164,7 @@ class Scheduler(Queues):
         order in which they ran."""
         self._require_at_rest()
         for request in reversed(list(self.running)):
-            self._preempt(request, "preempt_all", front=True)
+            self.desk.preempt(request, cause="preempt_all", front=True)
 
     def reset_cache(self, preempt_running: bool = False) -> bool:
         """Forget everything cached, and the hit rates. Returns `False`, with nothing changed, while requests hold
@@ -165,11 +193,12 @@ class Scheduler(Queues):
         for settings that the cache cannot follow."""
         self._require_at_rest()
         config.require_possible_with(self.cache)
-        before, self.config = self.config, config
+        before, self.desk.config = self.config, config
+        self.desk.is_full = False
         if config.queue_policy != before.queue_policy:
-            self.order = policy_named(config.queue_policy, self.cache)
+            self.desk.order = policy_named(config.queue_policy)
         if config.new_token_ratio != before.new_token_ratio:
-            self.new_token_ratio = config.new_token_ratio
+            self.desk.reserve = OutputReserve(config.new_token_ratio)
 
     def replace_cache(self, cache: PrefixCache) -> None:
         """Use `cache`, in which no request holds blocks yet, from the next step on. Running requests are preempted
@@ -184,8 +213,9 @@ class Scheduler(Queues):
             if (needed := _blocks_needed(cache, request)) > cache.capacity:
                 raise _too_long(cache, request, needed)
         self.preempt_all()
-        self.cache = cache
-        self.order = policy_named(self.config.queue_policy, cache)
+        self.desk.cache = cache
+        self.desk.order = policy_named(self.config.queue_policy)
+        self.desk.is_full = False
         self._forget_hit_rates()
 
     def _live(self, request_id: str) -> Request:
@@ -195,10 +225,9 @@ class Scheduler(Queues):
             raise UnknownRequest(f"request {request_id!r} is not waiting or running here") from None
 
     def _leave(self, request: Request, status: RequestStatus) -> None:
-        (self.running if request.status is RequestStatus.RUNNING else self.waiting).remove(request)
+        self.desk.leave(request)
         request.status = status
         del self._requests[request.id]
-        self.prefill_end.pop(request.id, None)
 
     def _finish(self, request: Request, reason: str) -> None:
         request.finish_reason = reason
@@ -218,7 +247,9 @@ class Scheduler(Queues):
         self.events.step = self.step
         if self.events:
             self.events.emit(StepStarted())
-        self._in_flight = StepPlanner(self).plan()
+        self.desk.begin_step(self.step)
+        plan_step(self.desk, self.cache, self.config)
+        self._in_flight = self.desk.plan()
         return self._in_flight
 
     def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
@@ -238,7 +269,8 @@ class Scheduler(Queues):
         self._in_flight = None
         admitted = plan.admitted
         self.recent_hit_rate.observe(admitted.requests, admitted.queries, admitted.hits)
-        self.last_prefill_hit_rate.observe(plan.num_prefilled, admitted.hits)
+        if plan.prefills:
+            self.last_prefill_hit_rate.observe(plan.num_prefilled, admitted.hits)
         finished = []
         for item in plan.scheduled:
             request = item.request
@@ -259,7 +291,7 @@ class Scheduler(Queues):
         request.num_computed_tokens = end
         if self.events:
             self.events.emit(TokensComputed(request.id, item.start, item.num_tokens))
-        if self.config.publish_at == "compute" and self.publishes(request, item.start):
+        if self.config.publish_at == "compute" and self.desk.publishes(request, item.start):
             self.cache.publish(request, end)
 
     def _sample(self, request: Request, token: int) -> str | None:
@@ -272,9 +304,14 @@ class Scheduler(Queues):
         return "length" if request.num_output_tokens >= request.max_tokens else None
 
     def _release_aborted(self) -> None:
-        for request in self._aborting:
-            self.cache.release(request)
+        for request, publishes in self._aborting:
+            self._drop(request, publishes)
         self._aborting.clear()
+
+    def _drop(self, request: Request, publishes: bool) -> None:
+        if publishes:
+            self.cache.publish(request, request.num_computed_tokens)
+        self.cache.release(request)
 
     @contextmanager
     def undo_on_error(self, plan: StepPlan) -> Iterator[None]:
@@ -287,9 +324,10 @@ class Scheduler(Queues):
             yield
         except BaseException as error:
             self._in_flight = None
-            for item in reversed(plan.scheduled):
-                if not item.request.status.is_final:
-                    self._preempt(item.request, "step_failed", front=True, error=repr(error))
+            scheduled = {item.request for item in plan.scheduled}
+            for request in reversed(list(self.running)):
+                if request in scheduled:
+                    self.desk.preempt(request, cause="step_failed", front=True, error=repr(error))
             for newcomer in plan.newcomers:  # as if it was never admitted
                 newcomer.num_cached_tokens = newcomer.match_end = None
             self._release_aborted()

@@ -9,12 +9,6 @@ from minicache.core.prefix_cache import PrefixCache
 from minicache.core.queue_policy import POLICIES
 from minicache.core.request import Request
 
-# SGLang's reserve for outputs (`output_reserve`); `new_token_ratio` is the fraction of them that it reserves.
-CLIP_MAX_NEW_TOKENS = 4096  # tokens reserved for one output, at most
-RATIO_DECAY_STEPS = 600  # decoding steps in which the ratio falls from its first value to its least
-LEAST_RATIO = 0.14  # the least value, as a fraction of the first
-RETRACT_DECODE_STEPS = 20  # decoding steps of each surviving request that the ratio covers after a preemption
-
 VICTIMS: dict[str, Callable[[Sequence[Request]], Request]] = {
     "last": lambda running: running[-1],
     "lowest_priority": lambda running: max(running, key=lambda r: (r.priority, r.arrival)),
@@ -40,8 +34,7 @@ class SchedulerConfig:
 
     `victim`: the request to preempt: the one admitted last (`last`), the one with the lowest priority
     (`lowest_priority`), or the one that has generated least, with the longest prompt among equals (`least_output`).
-    `preempted_to`: the end of the queue where it waits again. (SGLang also evicts cached blocks at once for the next 20
-    tokens of each surviving request; here blocks are evicted when they are needed.)
+    `preempted_to`: the end of the queue where it waits again.
     """
 
     max_num_batched_tokens: int = 2048
@@ -104,24 +97,3 @@ class SchedulerConfig:
     def choose_victim(self, running: Sequence[Request]) -> Request:
         """The request to preempt, of `running`, which is in the order of admission and not empty. Pure."""
         return VICTIMS[self.victim](running)
-
-    def output_reserve(self, request: Request, running: Sequence[Request], ratio: float) -> int:
-        """The number of tokens that admitting `request` leaves free for outputs: the whole output of `request`, and the
-        fraction `ratio` of the outputs still to come of `running`. Pure."""
-        remaining = sum(_remaining(other) for other in running)
-        return _remaining(request) + round(remaining * ratio)
-
-    def next_ratio(self, ratio: float) -> float:
-        """The ratio after one more decoding step. It falls because most outputs end before `max_tokens`. Pure."""
-        least = self.new_token_ratio * LEAST_RATIO
-        return max(least, ratio - (self.new_token_ratio - least) / RATIO_DECAY_STEPS)
-
-    def ratio_after_preemption(self, survivors: Sequence[Request]) -> float:
-        """The ratio after a preemption: the fraction of their `max_tokens` that the surviving requests have used, and
-        need for `RETRACT_DECODE_STEPS` more. Pure."""
-        used = sum(r.num_output_tokens for r in survivors) + RETRACT_DECODE_STEPS * len(survivors)
-        return min(1.0, used / (sum(r.max_tokens for r in survivors) + 1))
-
-
-def _remaining(request: Request) -> int:
-    return min(request.max_tokens - request.num_output_tokens, CLIP_MAX_NEW_TOKENS)
