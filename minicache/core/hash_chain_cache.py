@@ -70,7 +70,7 @@ class HashChainCache(PagedCache):
         match = Match(
             num_tokens,
             blocks,
-            self._end_of(request, num_tokens, limit * self.block_size),
+            self._end_of(request, num_tokens, limit * self.block_size) if reads else "skipped",
             request_id=request.id,
             version=self._version,
         )

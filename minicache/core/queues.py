@@ -96,7 +96,7 @@ class Desk:
         """Move a waiting request, whose `match` the cache has adopted, to the running ones. It will compute
         `num_tokens` tokens in this step."""
         resumed = request.num_cached_tokens is not None
-        if not (request.skip_cache_read or request.prompt_logprobs is not None):
+        if match.num_tokens or match.end != "skipped":  # a request that reads nothing asks nothing
             self._admitted.record(request.num_tokens, match.num_tokens, resumed)
         if not resumed:
             self._newcomers.append(request)

@@ -80,7 +80,7 @@ class RadixCache(PagedCache):
         limit -= limit % self.block_size
         found = self.tree.match(request.namespace, request.tokens, limit)
         num_tokens = len(found.blocks) * self.block_size
-        end = self._end_of(request, num_tokens, limit)
+        end = "skipped" if request.skip_cache_read else self._end_of(request, num_tokens, limit)
         if self.events:
             self._emit_split(found.split, found.tick)
             self.events.emit(PrefixMatched(request.id, found.node.id, found.tick, num_tokens, end))

@@ -90,6 +90,15 @@ class Scheduler:
         return self.desk.running
 
     @property
+    def new_token_ratio(self) -> float:
+        """The fraction of the running requests' remaining outputs that SGLang's admission reserves now."""
+        return self.desk.reserve.ratio
+
+    @new_token_ratio.setter
+    def new_token_ratio(self, ratio: float) -> None:
+        self.desk.reserve.ratio = ratio
+
+    @property
     def has_unfinished(self) -> bool:
         """Whether any request is waiting or running."""
         return bool(self._requests)

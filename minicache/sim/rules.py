@@ -97,9 +97,10 @@ LOOKUPS: dict[str, tuple[str, str]] = {
     ),
 }
 
-SCHEDULER, PLANNER, PAGED = (
+SCHEDULER, PLANNER, DESK, PAGED = (
     "core/scheduler.py Scheduler",
-    "core/step_plan.py StepPlanner",
+    "core/planner.py plan_step",
+    "core/queues.py Desk",
     "core/paged_cache.py PagedCache",
 )
 HASH, RADIX = "core/hash_chain_cache.py HashChainCache", "core/radix_cache.py RadixCache"
@@ -127,17 +128,17 @@ EVENTS: dict[type[ev.Event], Rule] = {
     ev.QueueReordered: Rule(
         "the queue policy",
         "With queue_policy fcfs the order of arrival would have stayed; lpm puts the longest prefix match first.",
-        f"{PLANNER}._admit_waiting",
+        f"{DESK}.sort_waiting",
     ),
     ev.AdmissionFailed: Rule(
         "no request overtakes the head",
         "With more free blocks, or with more of its prompt cached, it would have been admitted.",
-        f"{PLANNER}._admit",
+        PLANNER,
     ),
     ev.RequestAdmitted: Rule(
         "running first, then waiting",
         "Without budget, without free blocks or with max_num_seqs running requests it would have waited.",
-        f"{PLANNER}._admit",
+        PLANNER,
     ),
     ev.TokensComputed: Rule(
         "cached tokens are not computed",
@@ -153,7 +154,7 @@ EVENTS: dict[type[ev.Event], Rule] = {
         "a running request makes room",
         "With more blocks, fewer running requests (max_num_seqs) or shorter outputs no request would have been "
         "preempted.",
-        f"{SCHEDULER}._preempt",
+        f"{DESK}.preempt",
     ),
     ev.RequestFinished: Rule(
         "done at max_tokens or a stop token", "With a larger max_tokens it would have gone on.", f"{SCHEDULER}.update"

@@ -102,9 +102,11 @@ class Published:
 
 @dataclass(slots=True)
 class _Step:
-    """The step that runs: first admissions, their tokens looked up and found, and prompt tokens computed."""
+    """The step that runs: first admissions, their tokens looked up and found, and prompt tokens computed. `prefills`: it
+    computes tokens that a request had at its latest admission."""
 
     admitted: int = 0
+    prefills: bool = False
     queries: int = 0
     hits: int = 0
     computed: int = 0
@@ -138,6 +140,7 @@ class RunIndex(Follower):
         self._owners: dict[int, list[tuple[int, str]]] = {}  # radix node -> since which place it is whose tokens
         self._named: dict[tuple[str, object], array[int]] = {}  # thing -> places that name it, of the first `_read`
         self._read: dict[tuple[str, object], int] = {}
+        self._prefill_end: dict[str, int] = {}  # request -> its length at its latest admission
         self._step = _Step()
         self._queries = self._hits = 0
         self._recent, self._last_prefill = RecentHitRate(), LastPrefillHitRate()
@@ -163,7 +166,8 @@ class RunIndex(Follower):
     def on_StepFinished(self, event: ev.StepFinished, view: EngineView) -> None:
         step = self._step
         self._recent.observe(step.admitted, step.queries, step.hits)
-        self._last_prefill.observe(step.computed, step.hits)
+        if step.prefills:
+            self._last_prefill.observe(step.computed, step.hits)
         self._step = _Step()
         self.used.append(len(view.num_holders))
         self.waiting.append(len(view.waiting))
@@ -185,14 +189,16 @@ class RunIndex(Follower):
     def on_RequestAdmitted(self, event: ev.RequestAdmitted, view: EngineView) -> None:
         record = self.requests[event.request]
         record.admissions.append(self._here)
+        self._prefill_end[event.request] = len(record.state.tokens)
         if not event.resumed:
             record.end = self._end_of(record)
             self.lookups.append(Lookup(record.tokens, event.num_cached_tokens, view.block_size))
             self._queries += record.tokens
             self._hits += event.num_cached_tokens
-            self._step.admitted += 1
-            self._step.queries += record.tokens
-            self._step.hits += event.num_cached_tokens
+            if event.num_cached_tokens or record.end != "skipped":
+                self._step.admitted += 1
+                self._step.queries += record.tokens
+                self._step.hits += event.num_cached_tokens
         self._rates.append(self._hits / self._queries if self._queries else 0.0)
 
     def _end_of(self, record: RequestRecord) -> str | None:
@@ -205,6 +211,7 @@ class RunIndex(Follower):
         record.computed.append(self._here)
         record.computed_by.append(record.computed_tokens + event.num_tokens)
         self._sums["computed_tokens"] += event.num_tokens
+        self._step.prefills |= event.start < self._prefill_end[event.request]
         if not record.preemptions:
             self._step.computed += min(event.num_tokens, max(0, record.tokens - event.start))
 

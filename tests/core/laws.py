@@ -280,6 +280,8 @@ class AgreesWithTheNaiveModel(Watcher):
             request, match, num_tokens = args
             found = match and (list(match.blocks) if self.is_hash else match.num_tokens)
             self.expected = self.naive.allocate(request, found, num_tokens)
+        elif call == "make_room":
+            self.expected = args[0] <= (len(self.naive.free) if self.is_hash else self.naive.num_free)
         elif call in ("publish", "release") or self.is_hash:
             getattr(self.naive, call)(*args)
         elif call == "reset" and not self.naive.num_held:
@@ -288,14 +290,14 @@ class AgreesWithTheNaiveModel(Watcher):
     def after(self, call: str, result: Any, *args: Any) -> None:
         if call == "lookup":
             assert (result.blocks if self.is_hash else result.num_tokens) == self.expected
-        elif call == "allocate":
+        elif call in ("allocate", "make_room"):
             assert result == self.expected
         state = self.cache.snapshot()
         if self.is_hash:
             self._compare_hash_chain(state)
         else:
             cached = set(prefixes_in(state).values())
-            if call in ("allocate", "evict"):
+            if call in ("allocate", "make_room", "evict"):
                 self.naive.forget(self.naive.cached - cached)
             assert cached == self.naive.cached
             assert self.cache.num_free == self.naive.num_free
@@ -321,10 +323,15 @@ class EvictionFollowsTheStrategy(Watcher):
     def before(self, call: str, *args: Any) -> None:
         self.evicted.clear()
         self.expected: list[int] = []
-        if self.world.subject.kind == "radix" and call in ("allocate", "evict"):
+        if self.world.subject.kind == "radix" and call in ("allocate", "make_room", "evict"):
             state = self.cache.snapshot()
             locked = {id for id, node in state.nodes.items() if node.locks}
-            count = args[0] if call == "evict" else self._missing(state, *args)
+            if call == "evict":
+                count = args[0]
+            elif call == "make_room":
+                count = args[0] - len(state.free)
+            else:
+                count = self._missing(state, *args)
             if call == "allocate" and args[1] is not None:
                 locked |= {node.id for node in args[1].node.path()}
             self.expected = naive_eviction(state.nodes, locked, count, self.world.settings.strategy)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from unittest import mock
 
-from minicache.core import HashChainCache, Match, RadixCache, Request, Scheduler, StepPlan, radix_tree
+from minicache.core import HashChainCache, Match, RadixCache, Request, ScheduledRequest, Scheduler, StepPlan, radix_tree
 from minicache.core.block_hash import ExtraKeys, sha256_cbor
 from minicache.core.block_pool import BlockPool
 from minicache.core.paged_cache import Holder, PagedCache
+from minicache.core.queues import Desk
 from minicache.core.radix_tree import Node, RadixTree
 from minicache.core.request import Namespace
-from minicache.core.step_plan import StepPlanner
 from tests.core.world import Subject
 
 
@@ -355,39 +355,45 @@ class AbortReleasesAtOnce(Scheduler):
         self.cache.release(request)
 
 
-class UndoKeepsProgress(Scheduler):
-    """Counts the tokens of a failed step as computed when it undoes the step."""
+def at(desk: type[Desk]) -> type[Scheduler]:
+    """A scheduler whose desk is of the class `desk`."""
 
-    def _preempt(self, request: Request, *args: Any, **figures: Any) -> None:
-        if args[0] == "step_failed":
+    class WithDesk(Scheduler):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, **settings)
+            self.desk.__class__ = desk
+
+    return WithDesk
+
+
+class UndoKeepsProgress(Desk):
+    """Counts the tokens of a failed step as computed when the step is undone."""
+
+    def preempt(self, request: Request, *args: Any, **figures: Any) -> int:
+        if figures.get("cause") == "step_failed":
             request.num_computed_tokens = len(request.block_table) * self.cache.block_size
-        super()._preempt(request, *args, **figures)
+        return super().preempt(request, *args, **figures)
 
 
-class PreemptForgetsLengthFirst(Scheduler):
-    def _preempt(self, request: Request, *args: Any, **figures: Any) -> None:
-        super()._preempt(request, *args, **figures)
+class PreemptForgetsLengthFirst(Desk):
+    def preempt(self, request: Request, *args: Any, **figures: Any) -> int:
+        refund = super().preempt(request, *args, **figures)
         request.num_computed_tokens = self.cache.block_size
+        return refund
 
 
-class VictimStaysInPlan(Scheduler):
-    def schedule(self) -> StepPlan:
-        kept: dict[str, Any] = {}
-        make, planner = StepPlanner._schedule, StepPlanner(self)
+class VictimStaysInPlan(Desk):
+    def begin_step(self, step: int) -> None:
+        super().begin_step(step)
+        self.lost: list[ScheduledRequest] = []
 
-        def remember(request: Request, count: int) -> None:
-            make(planner, request, count)
-            kept[request.id] = planner.items[request.id]
+    def preempt(self, request: Request, *args: Any, **figures: Any) -> int:
+        self.lost += [item for item in super().plan().scheduled if item.request is request]
+        return super().preempt(request, *args, **figures)
 
-        planner._schedule = remember  # type: ignore[method-assign]
-        self._require_at_rest()
-        self.step += 1
-        self.events.step = self.step
-        plan = planner.plan()
-        running = {request.id for request in self.running}
-        lost = [item for id, item in kept.items() if id not in running]
-        self._in_flight = StepPlan(plan.step, (*lost, *plan.scheduled))
-        return self._in_flight
+    def plan(self) -> StepPlan:
+        plan = super().plan()
+        return StepPlan(plan.step, (*self.lost, *plan.scheduled))
 
 
 class FinishWithoutRelease(Scheduler):
@@ -471,9 +477,9 @@ MUTANTS: list[Mutant] = [
     Mutant("eviction without an event", "LogTellsEverything", _hash(EvictionNotTold)),
     Mutant("split without an event", "ViewEqualsSnapshot", _radix(SplitNotTold)),
     Mutant("abort releases while the model runs", "PlannedBlocksStayHeld", _hash(scheduler=AbortReleasesAtOnce)),
-    Mutant("failed step counted as computed", "WhatCanBeFoundWasComputed", _hash(scheduler=UndoKeepsProgress)),
-    Mutant("computed length kept at preemption", "ViewEqualsSnapshot", _radix(scheduler=PreemptForgetsLengthFirst)),
-    Mutant("victim left in the plan", "ReadsItsOwnPrefix", _hash(scheduler=VictimStaysInPlan)),
+    Mutant("failed step counted as computed", "WhatCanBeFoundWasComputed", _hash(scheduler=at(UndoKeepsProgress))),
+    Mutant("computed length kept at preemption", "ViewEqualsSnapshot", _radix(scheduler=at(PreemptForgetsLengthFirst))),
+    Mutant("victim left in the plan", "ReadsItsOwnPrefix", _hash(scheduler=at(VictimStaysInPlan))),
     Mutant("finished without release", "EverythingComesBack", _radix(scheduler=FinishWithoutRelease)),
     Mutant("last sampled token published", "WhatCanBeFoundWasComputed", _hash(scheduler=DecodesTwice)),
 ]

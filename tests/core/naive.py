@@ -169,7 +169,7 @@ NAIVE_STRATEGIES: dict[str, Callable[[int, NodeSnapshot], tuple[Any, ...]]] = {
     "lru": lambda id, node: (node.tick,),
     "lfu": lambda id, node: (node.hits, node.tick),
     "fifo": lambda id, node: (id,),
-    "mru": lambda id, node: (-node.tick,),
+    "mru": lambda id, node: (-node.tick, -id),
     "filo": lambda id, node: (-id,),
     "slru": lambda id, node: (node.hits >= 2, node.tick),
     "priority": lambda id, node: (node.priority, node.tick),

@@ -63,10 +63,12 @@ def test_one_step_larger_than_the_window_stays():
     assert (rate.requests, rate.value) == (1, 0.0)
 
 
-def test_the_last_prefill_rate_outlives_steps_that_only_decode():
+def test_the_last_prefill_rate_is_that_of_the_last_step_that_prefilled():
     rate = LastPrefillHitRate()
     rate.observe(5, 15)
-    rate.observe(0, 0)
     assert rate.value == 0.75
     rate.observe(10, 0)
+    assert rate.value == 0.0
+    rate.observe(5, 15)
+    rate.observe(0, 0)  # requests resumed after a preemption alone: they do not count
     assert rate.value == 0.0

@@ -98,7 +98,10 @@ def test_the_reserve_shrinks_only_while_requests_decode() -> None:
     for _ in range(50):
         run_step(scheduler)
     assert scheduler.new_token_ratio == 0.7
-    serve(scheduler, "r", [1, 2, 3], max_tokens=4)
+    scheduler.add(Request("r", [1, 2, 3], max_tokens=4))
+    run_step(scheduler)
+    assert scheduler.new_token_ratio == 0.7
+    run_step(scheduler)
     assert 0.69 < scheduler.new_token_ratio < 0.7
 
 

@@ -44,7 +44,7 @@ NAMESPACES = (
     Namespace(adapter=Adapter("tenant", "/a")),
     Namespace(adapter=Adapter("tenant", "/b"), salt="tenant", extra=("x",)),
 )
-CACHE_CALLS = ("lookup", "allocate", "publish", "release", "evict", "reset")
+CACHE_CALLS = ("lookup", "allocate", "publish", "release", "make_room", "evict", "reset")
 STEPS_TO_DRAIN = 1500
 IDLE_STEPS = 20  # after this many steps that compute nothing, no step ever will
 

@@ -15,7 +15,7 @@ from minicache.core.views import CacheView
 
 Cache = TypeVar("Cache", bound=PagedCache)
 
-CACHE_CALLS = ("lookup", "demand", "allocate", "publish", "release", "evict", "reset", "snapshot")
+CACHE_CALLS = ("lookup", "demand", "allocate", "publish", "release", "make_room", "evict", "reset", "snapshot")
 TREE_CALLS = ("match", "insert", "lock", "unlock", "evict", "clear")
 
 
