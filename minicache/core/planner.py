@@ -93,7 +93,7 @@ Shares = dict[Request, int]  # the number of tokens that each request computes i
 
 def _plan_as_sglang(desk: Desk, cache: PrefixCache, config: SchedulerConfig) -> None:
     decoding, chunks, budget = _shares(desk, cache, config)
-    while not cache.make_room(_demand(cache, decoding | chunks)):
+    while not _make_room(cache, decoding | chunks, _demand(cache, decoding | chunks)):
         _preempt_one(desk, cache, config, decoding | chunks)
         decoding, chunks, budget = _shares(desk, cache, config)
     if desk.num_preempted:
@@ -126,6 +126,12 @@ def _shares(desk: Desk, cache: PrefixCache, config: SchedulerConfig) -> tuple[Sh
 def _demand(cache: PrefixCache, shares: Shares) -> int:
     """The number of blocks that these running requests need beyond those that they hold."""
     return sum(cache.demand(request, None, count) for request, count in shares.items())
+
+
+def _make_room(cache: PrefixCache, shares: Shares, num_blocks: int) -> bool:
+    """Make `num_blocks` blocks free, in the name of the first request that needs a new one."""
+    needing = (request for request, count in shares.items() if cache.demand(request, None, count))
+    return cache.make_room(num_blocks, next(needing, None))
 
 
 def _preempt_one(desk: Desk, cache: PrefixCache, config: SchedulerConfig, shares: Shares) -> None:
@@ -208,8 +214,7 @@ def _room_for_prefill(cache: PrefixCache, chunks: Shares) -> int:
 def _take_blocks(desk: Desk, cache: PrefixCache, shares: Shares, num_blocks: int) -> None:
     """Make `num_blocks` blocks free, as far as possible, and let the requests compute their shares. They fit: the
     caller has checked."""
-    if shares:
-        cache.make_room(num_blocks, _first_without_room(cache, shares))
+    _make_room(cache, shares, num_blocks)
     for request, count in shares.items():
         fits = cache.allocate(request, None, count)
         assert fits, f"request {request.id!r} was promised room for {count} tokens"

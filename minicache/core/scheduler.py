@@ -203,7 +203,8 @@ class Scheduler:
         self._require_at_rest()
         config.require_possible_with(self.cache)
         before, self.desk.config = self.config, config
-        self.desk.is_full = False
+        if config != before:
+            self.desk.is_full = False
         if config.queue_policy != before.queue_policy:
             self.desk.order = policy_named(config.queue_policy)
         if config.new_token_ratio != before.new_token_ratio:

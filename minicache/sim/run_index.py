@@ -102,8 +102,8 @@ class Published:
 
 @dataclass(slots=True)
 class _Step:
-    """The step that runs: first admissions, their tokens looked up and found, and prompt tokens computed. `prefills`: it
-    computes tokens that a request had at its latest admission."""
+    """The step that runs: first admissions, their tokens looked up and found, and prompt tokens computed. `prefills`:
+    it computes tokens that a request had at its latest admission."""
 
     admitted: int = 0
     prefills: bool = False

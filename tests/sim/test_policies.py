@@ -1,5 +1,7 @@
 """A setting means the same wherever it is made: in the scenario, with `--set`, or by a fork from the start."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,16 +18,19 @@ NUMBERS = {
     "watermark": (0.0, 0.4),
     "new_token_ratio": (0.0, 1.0),
 }
+LATER_ARRIVAL = str(Path(__file__).parent / "later_arrival.toml")
 RUNS = {
     "hash": [
         ("preempt-and-resume", ()),
         ("preempt-and-resume", ("scheduler.admission=output_reserve",)),
+        (LATER_ARRIVAL, ()),
         ("thrashing", ()),
     ],
     "radix": [
         ("preempt-and-resume", ()),
         ("preempt-and-resume", ("scheduler.admission=first_chunk",)),
         ("preempt-and-resume", ("scheduler.admission=full_sequence",)),
+        (LATER_ARRIVAL, ()),
         ("in-batch-order", ()),
         ("sglang-article", ()),
     ],
