@@ -34,10 +34,9 @@ def lpm(waiting: list[Request], cache: PrefixCache) -> None:
     """Longest prefix match first, so that requests use cached prefixes before these are evicted.
 
     A request that shares a long prefix with an earlier one in the queue, which is not cached yet, goes last in this
-    step: later it can hit what the earlier request computes. Leaves a queue of more than `LPM_MAX_WAITING`, or one over
-    a cache that never finds anything, as it is.
+    step: later it can hit what the earlier request computes. Leaves a queue of more than `LPM_MAX_WAITING` as it is.
     """
-    if len(waiting) > LPM_MAX_WAITING or not cache.finds:
+    if len(waiting) > LPM_MAX_WAITING:
         return
     matched = {request.id: cache.lookup(request).num_tokens for request in waiting}
     deprioritised = in_batch_sharers(waiting, matched)
@@ -85,10 +84,12 @@ POLICIES: dict[str, Callable[[], QueuePolicy]] = {
     "priority": lambda: priority,
     "lpm": lambda: lpm,
 }
+CACHE_AWARE = ("fcfs-retouch", "lpm")
 
 
-def policy_named(name: str) -> QueuePolicy:
-    """A new policy called `name`. Raises `InvalidArgument`, which lists the names, if it does not exist."""
+def policy_named(name: str, cache: PrefixCache) -> QueuePolicy:
+    """A new policy called `name` for a scheduler over `cache`. For a cache that never finds anything, the cache-aware
+    policies are fcfs. Raises `InvalidArgument`, which lists the names, if it does not exist."""
     if name not in POLICIES:
         raise InvalidArgument(f"queue_policy must be one of {', '.join(POLICIES)}, not {name!r}")
-    return POLICIES[name]()
+    return POLICIES[name]() if cache.finds or name not in CACHE_AWARE else fcfs

@@ -44,7 +44,7 @@ class Desk:
         self.prefill_end: dict[str, int] = {}
         self.is_full = False
         self.reserve = OutputReserve(config.new_token_ratio)
-        self.order = policy_named(config.queue_policy)
+        self.order = policy_named(config.queue_policy, cache)
         self.begin_step(0)
 
     # The books of a step

@@ -206,7 +206,7 @@ class Scheduler:
         if config != before:
             self.desk.is_full = False
         if config.queue_policy != before.queue_policy:
-            self.desk.order = policy_named(config.queue_policy)
+            self.desk.order = policy_named(config.queue_policy, self.cache)
         if config.new_token_ratio != before.new_token_ratio:
             self.desk.reserve = OutputReserve(config.new_token_ratio)
 
@@ -224,7 +224,7 @@ class Scheduler:
                 raise _too_long(cache, request, needed)
         self.preempt_all()
         self.desk.cache = cache
-        self.desk.order = policy_named(self.config.queue_policy)
+        self.desk.order = policy_named(self.config.queue_policy, cache)
         self.desk.is_full = False
         self._forget_hit_rates()
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from minicache.core import NoCache, RadixCache, Request, SchedulerConfig
-from minicache.core.queue_policy import in_batch_sharers, lpm, policy_named
+from minicache.core.queue_policy import fcfs, in_batch_sharers, lpm, policy_named
 from tests.vectors.drivers import Radix, span
 from tests.vectors.registry import table, vector
 
@@ -19,15 +19,12 @@ def ids(requests: Sequence[Request]) -> str:
 
 def unknown_name() -> None:
     with pytest.raises(ValueError, match="queue_policy must be one of"):
-        policy_named("shortest-job-first")
+        policy_named("shortest-job-first", RadixCache(8))
 
 
 def cache_disabled() -> None:
-    waiting = [Request("a", [0] * 40), Request("b", [0] * 40), Request("c", [9])]
-    lpm(waiting, NoCache(200))
-    assert ids(waiting) == "abc"
-    lpm(waiting, RadixCache(200))
-    assert ids(waiting) == "acb"
+    assert policy_named("lpm", NoCache(8)) is fcfs
+    assert policy_named("lpm", RadixCache(8)) is lpm
 
 
 def limit_of_lpm() -> None:
@@ -36,7 +33,7 @@ def limit_of_lpm() -> None:
         radix.cache_prompt([1, 2, 3])
         waiting = [Request(f"w{index}", [9]) for index in range(num_waiting - 1)]
         waiting.append(Request("cached", [1, 2, 3, 4]))
-        policy_named("lpm")(waiting, radix.cache)
+        policy_named("lpm", radix.cache)(waiting, radix.cache)
         assert waiting[0].id == first
 
 
