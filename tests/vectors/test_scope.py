@@ -25,7 +25,7 @@ def test_every_vector_of_the_specification_is_held_or_out() -> None:
     ids = ids_of_spec()
     assert len(ids) > 150
     assert sorted(id for id in ids if id not in HELD and id not in OUT and number(id) not in OUT) == []
-    assert sorted(id for id in [*HELD, *OUT] if id not in ids) == []
+    assert sorted(id for id in [*HELD, *OUT] if id not in ids and not id.startswith("F")) == []
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -1,8 +1,9 @@
-"""Writes `docs/reference/vectors.md`: the vectors that hold, with their tests, and those that do not.
+"""Writes `docs/reference/vectors.md`: the vectors that hold, with their tests, those that do not, and the deviations.
 
 python -m tests.vectors.write_page
 """
 
+from tests.vectors.deviations import DEVIATIONS
 from tests.vectors.registry import HELD, ROOT
 from tests.vectors.scope import OUT, PARTLY, load_all, order
 
@@ -11,10 +12,11 @@ PAGE = ROOT / "docs" / "reference" / "vectors.md"
 INTRODUCTION = """\
 # Vectors
 
-<!-- Written by `python -m tests.vectors.write_page` from the tests and `tests/vectors/scope.py`. -->
+<!-- Written by `python -m tests.vectors.write_page` from `tests/vectors/`. -->
 
 A vector is a row of the specification: operations on the prefix cache of a real engine, and their results. H and V are
-vLLM 0.33's; S, C, L and P are SGLang 0.5.23's. `V1.2` continues `V1`. To run the tests of one row:
+vLLM 0.33's; S, C, L and P are SGLang 0.5.23's. `V1.2` continues `V1`. F rows were found by playing random histories
+against the real engines. To run the tests of one row:
 
 ```sh
 python -m pytest tests/vectors -k "V1.2]"
@@ -36,6 +38,12 @@ def page() -> str:
         parts.append(f"| {id} | {held.fixes}{note} | {tests} |")
     parts.append("\n## Out\n\n| id | why |\n|---|---|")
     parts += [f"| {id} | {OUT[id]} |" for id in sorted(OUT, key=order)]
+    parts.append("\n## Deviations on purpose\n\nAnything else that differs from the real engines is a fault.\n")
+    parts.append("| engine | what it does | what minicache does | why |\n|---|---|---|---|")
+    parts += [
+        f"| {deviation.engine} | {deviation.theirs} | {deviation.ours} | {deviation.reason} |"
+        for deviation in DEVIATIONS
+    ]
     return "\n".join(parts) + "\n"
 
 
