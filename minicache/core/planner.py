@@ -103,7 +103,7 @@ def _plan_as_sglang(desk: Desk, cache: PrefixCache, config: SchedulerConfig) -> 
     # One block for each, even if its last block has room: SGLang over-estimates.
     _take_blocks(desk, cache, decoding, len(decoding))
     if not desk.num_preempted:
-        budget = _lock_newcomers(desk, cache, config, decoding, chunks, budget)
+        _lock_newcomers(desk, cache, config, decoding, chunks, budget)
     _take_blocks(desk, cache, chunks, _room_for_prefill(cache, chunks))
 
 
@@ -152,14 +152,13 @@ def _first_without_room(cache: PrefixCache, shares: Shares) -> Request:
 
 def _lock_newcomers(
     desk: Desk, cache: PrefixCache, config: SchedulerConfig, decoding: Shares, chunks: Shares, budget: int
-) -> int:
-    """Admit waiting requests, lock their matches and add them to `chunks`. They take their blocks afterwards, all
-    together, so that room for one of them is never made at the expense of what the next one hits. Returns the rest of
-    the token budget."""
+) -> None:
+    """Admit waiting requests, lock their matches and add their shares to `chunks`. They take their blocks afterwards,
+    all together, so that room for one of them is never made at the expense of what the next one hits."""
     size = cache.block_size
     desk.is_full |= len(desk.running) >= config.max_num_seqs
     if not desk.waiting or (desk.is_full and not chunks):
-        return budget
+        return
     desk.sort_waiting()
     # Slots, in tokens: those that the outputs of running requests will need, and those that `chunks` will take.
     promised = desk.reserve.tokens(list(decoding)) + sum(_promise(cache, *share) for share in chunks.items())
@@ -187,7 +186,6 @@ def _lock_newcomers(
         budget -= _whole_blocks(cache, count)
         promised += _promise(cache, request, count)
         desk.is_full = len(desk.running) >= config.max_num_seqs or promised >= cache.num_free * size
-    return budget
 
 
 def _chunk(cache: PrefixCache, missing: int, budget: int, longest: int) -> int:

@@ -1,7 +1,8 @@
 """Which vectors of the specification hold here, which do not, and why.
 
 The specification's rows are numbered V (vLLM), S, C, L, P, M (SGLang), N (two small engines) and H (hashes); `V1.2`
-continues `V1`. F rows are not in the specification: random histories against the real engines found them. The reason for a row is under its own id, or under the id of the row that it continues.
+continues `V1`. F rows are not in the specification: random histories against the real engines found them. The reason
+for a row is under its own id, or under the id of the row that it continues.
 """
 
 import importlib
