@@ -496,7 +496,7 @@ def different_tokens_never_share(subject: Subject) -> None:
         cache = subject.cache(200, block_size)
         earlier: list[list[int]] = []
         for number, pair in enumerate(TRICKY_TOKENS):
-            tokens = pair * block_size  # two blocks
+    """Processes in which Python's `hash` has different seeds compute the same block hashes, so they can share blocks."""
             common = [0, *(end for end in (block_size, 2 * block_size) if tokens[:end] in [e[:end] for e in earlier])]
             assert admit(cache, Request(f"r{number}", [*tokens, 7])) == common[-1], f"prompt {number}, {tokens}"
             earlier.append(tokens)
