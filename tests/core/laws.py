@@ -496,14 +496,14 @@ def different_tokens_never_share(subject: Subject) -> None:
         cache = subject.cache(200, block_size)
         earlier: list[list[int]] = []
         for number, pair in enumerate(TRICKY_TOKENS):
-    """Processes in which Python's `hash` has different seeds compute the same block hashes, so they can share blocks."""
+            tokens = pair * block_size  # two blocks
             common = [0, *(end for end in (block_size, 2 * block_size) if tokens[:end] in [e[:end] for e in earlier])]
             assert admit(cache, Request(f"r{number}", [*tokens, 7])) == common[-1], f"prompt {number}, {tokens}"
             earlier.append(tokens)
 
 
 def every_process_computes_the_same_hashes(subject: Subject) -> None:
-    """Two processes in which Python's `hash` has different seeds compute the same block hashes, so they can share blocks."""
+    """Processes in which Python's `hash` has different seeds compute the same block hashes: they can share blocks."""
     if not subject.at or subject.kind != "hash":
         return
     code = (
