@@ -1,6 +1,7 @@
 """SGLang's radix cache, queue policies and admission on a CPU: modules of the released wheel over stubs."""
 
 import importlib.machinery
+import logging
 import sys
 import time
 from array import array
@@ -13,6 +14,7 @@ for _name in ("triton", "triton.language", "sgl_kernel"):
     _module: Any = MagicMock(name=_name)
     _module.__spec__, _module.__path__ = importlib.machinery.ModuleSpec(_name, None), []
     sys.modules[_name] = _module
+logging.disable(logging.CRITICAL)  # it warns of settings that are stubs
 MEMORY = "sglang.srt.mem_cache"
 stub(
     "sglang",
