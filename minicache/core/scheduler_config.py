@@ -94,6 +94,12 @@ class SchedulerConfig:
         if self.publish_at == "schedule" and not cache.publishes_scheduled:
             raise InvalidArgument("publish_at: this cache publishes computed tokens only; use publish_at='compute'")
 
+    @property
+    def shares_within_step(self) -> bool:
+        """Whether a request can hit what an earlier one computes in the same step: with `output_reserve` all are
+        looked up before any is scheduled."""
+        return self.publish_at == "schedule" and self.admission != "output_reserve"
+
     def choose_victim(self, running: Sequence[Request]) -> Request:
         """The request to preempt, of `running`, which is in the order of admission and not empty. Pure."""
         return VICTIMS[self.victim](running)

@@ -127,7 +127,7 @@ class Engine:
                 params,
                 intake.end_tokens(params),
                 self.tokenizer,
-                hold=self.scheduler.config.publish_at == "compute",
+                hold=not self.scheduler.config.shares_within_step,
                 namespace=namespace,
                 priority=priority,
                 skip_cache_read=skip_cache_read,

@@ -354,7 +354,9 @@ def draw(random: Random) -> tuple[dict[str, Any], list[Operation]]:
     late, spaces = random.random() < 0.5, random.random() < 0.3
     longest = max(1, min(num_blocks, 12)) * size + size
     alphabet = settings["alphabet"]
-    bases = [[random.randrange(alphabet) for _ in range(random.randint(1, longest))] for _ in range(random.randint(1, 4))]
+    bases = [
+        [random.randrange(alphabet) for _ in range(random.randint(1, longest))] for _ in range(random.randint(1, 4))
+    ]
     weights = {"new": 14, "admit": 16, "chunk": 14, "append": 14, "free": 10, "preempt": 5, "reset": 1, "evict": 2}
     weights |= {"probe": 6, "compute": 12 * late}
     if settings["caching"]:
@@ -403,4 +405,3 @@ def draw(random: Random) -> tuple[dict[str, Any], list[Operation]]:
 
 
 PART = Part("cache", draw, Caches)
-

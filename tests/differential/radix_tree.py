@@ -38,9 +38,7 @@ class Trees(Pair):
         blocks = list(range(self.next_block, self.next_block + whole // self.size))
         self.next_block += len(blocks)
         inserted = min(inserted, whole) // self.size * self.size
-        done = self.ours.insert(
-            sglang.namespace(extra, salt), token_array(tokens[:whole]), blocks, priority, inserted
-        )
+        done = self.ours.insert(sglang.namespace(extra, salt), token_array(tokens[:whole]), blocks, priority, inserted)
         slots = sglang.slots_of(blocks, self.size) + [0] * (len(tokens) - whole)
         theirs = sglang.insert(self.theirs, tokens, slots, extra, salt, priority, inserted)
         same("tokens that were there", done.num_shared * self.size, theirs)

@@ -184,7 +184,14 @@ def scheduler(
 
 
 def scheduler_request(
-    id: str, tokens: list[int], max_tokens: int, salt: str | None, skips: bool, priority: int, arrival: float, hasher: Any
+    id: str,
+    tokens: list[int],
+    max_tokens: int,
+    salt: str | None,
+    skips: bool,
+    priority: int,
+    arrival: float,
+    hasher: Any,
 ) -> Any:
     params = Fields(
         max_tokens=max_tokens,
