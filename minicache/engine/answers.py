@@ -284,10 +284,10 @@ class Answer:
 class Samples:
     """The n answers to one prompt. The first core request has the submitted id, the others `id/1`, `id/2`, …
 
-        not `hold`   all are queued at once: scheduling the first makes its blocks findable, and the others adopt them in
-                     the same step (vLLM)
-        `hold`       the first is queued alone, the others once it has computed the prompt: they cannot find it earlier
-                     (SGLang sends the bare prompt ahead for the same reason)
+        `hold` is false  all are queued at once: scheduling the first makes its blocks findable, and the others adopt
+                         them in the same step (vLLM)
+        `hold` is true   the first is queued alone, the others once it has computed the prompt: they cannot find it
+                         earlier (SGLang sends the bare prompt ahead for the same reason)
 
     `held` are the requests not queued yet. Only the first sample computes the log-probabilities of the prompt; all
     samples share them. `options` are those of `Request`. Raises as `Request` does.

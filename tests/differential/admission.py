@@ -1,13 +1,13 @@
 """Part `admission`: `Scheduler` with the profile `sglang`, and SGLang's `PrefillAdder`, `SchedulePolicy` and ratio.
 
 SGLang's scheduler itself needs its model runner and its processes. Its loop is followed here step by step (from
-`scheduler.py`: `get_new_batch_prefill` and `update_running_batch`), with the real parts for every decision: the order of
-the queue, who is admitted, the size of a chunk, what is reserved, who is retracted, what is evicted. After every step
-the batch, both queues, the ratio, the whole tree, the blocks of each request and the free blocks are compared.
+`scheduler.py`: `get_new_batch_prefill` and `update_running_batch`), with the real parts for every decision: the order
+of the queue, who is admitted, the size of a chunk, what is reserved, who is retracted, what is evicted. After every
+step the batch, both queues, the ratio, the whole tree, the blocks of each request and the free blocks are compared.
 
-These deviations are played by both sides: a step holds decode and prefill, the requests that decode first; a prompt that
-an earlier step has begun is not cut to the room left, and may be retracted; an abort of a request that decodes releases
-it at once; no request is admitted that would not fit alone with its reserve.
+These deviations are played by both sides: a step holds decode and prefill, the requests that decode first; a prompt
+that an earlier step has begun is not cut to the room left, and may be retracted; an abort of a request that decodes
+releases it at once; no request is admitted that would not fit alone with its reserve.
 """
 
 from random import Random

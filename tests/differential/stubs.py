@@ -1,7 +1,7 @@
 """Load a few modules of an engine's wheel, and stubs in place of everything that they import from the rest of it.
 
-The wheels are unpacked, not installed: their kernels and models need a GPU and gigabytes of packages. The cache managers
-and schedulers are plain Python, and need only the names that they import.
+The wheels are unpacked, not installed: their kernels and models need a GPU and gigabytes of packages. The cache
+managers and schedulers are plain Python, and need only the names that they import.
 """
 
 import importlib.abc
