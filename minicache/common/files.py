@@ -74,10 +74,15 @@ def existing(name: str | Path) -> Path | None:
 
 
 def require_end(path: Path) -> Path:
-    """`path`, unless it is a device: `/dev/zero` could be read for ever. Raises `OSError`, also if there is nothing."""
-    mode = path.stat().st_mode
-    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+    """`path`, unless it is a device or a file that the system makes up: `/dev/zero` and `/proc/self/pagemap` could be
+    read for ever. Raises `OSError`, also if there is nothing."""
+    status = path.stat()
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
         raise OSError(errno.EINVAL, "it is a device, not a file")
+    if stat.S_ISREG(status.st_mode) and not status.st_size:
+        with path.open("rb") as file:
+            if file.read(1):
+                raise OSError(errno.EINVAL, "it is a file of the system, and does not say where it ends")
     return path
 
 

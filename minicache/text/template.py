@@ -13,6 +13,7 @@ from typing import Any
 
 from jinja2 import Template, TemplateSyntaxError
 
+from minicache.common.files import require_end
 from minicache.text.bounded import render
 from minicache.text.budget import SECONDS, Budget, LimitReached
 from minicache.text.chat import Chat, Message, check_content
@@ -119,7 +120,7 @@ class ChatTemplate:
 def read_template(file: Path) -> str:
     """The text of a template's file. Raises `TemplateFailed` if it cannot be read."""
     try:
-        return file.read_text(encoding="utf-8")
+        return require_end(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TemplateFailed(f"{file} is not a readable template: {error}") from None
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, overload
 
+from minicache.common.files import require_end
 from minicache.common.json_reader import read_json
 from minicache.text.errors import TokenizerFailed
 from minicache.text.tokenizers_library import Backend
@@ -191,7 +192,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = read_json(path.read_bytes())
+        value = read_json(require_end(path).read_bytes())
     except OSError as error:
         raise TokenizerFailed(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from minicache.common.files import require_end
 from minicache.common.packages import package_missing
 from minicache.text.errors import TokenizerFailed
 
@@ -41,7 +42,7 @@ class Backend:
         except ImportError:
             raise TokenizerFailed(package_missing("tokenizers", f"the tokenizer {path}")) from None
         with self._errors("is not a tokenizer that the tokenizers library can read"):
-            _check_sizes(path.read_bytes())
+            _check_sizes(require_end(path).read_bytes())
             self._tokenizer = Tokenizer.from_file(str(path))
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()

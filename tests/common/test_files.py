@@ -243,11 +243,20 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
 
 def test_a_device_is_no_input(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").touch()
+    assert require_end(tmp_path / "empty") == tmp_path / "empty"
     (tmp_path / "link").symlink_to("/dev/zero")
     assert require_end(tmp_path / "file") == tmp_path / "file"
     for name, words in (("link", "it is a device"), ("missing", "No such file")):
         with pytest.raises(OSError, match=words):
             require_end(tmp_path / name)
+
+
+@pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="this system has no /proc, so no such files")
+def test_a_file_that_the_system_makes_up_is_no_input(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to("/proc/self/pagemap")
+    with pytest.raises(OSError, match="does not say where it ends"):
+        require_end(tmp_path / "link.json")
 
 
 def test_a_text_that_is_no_name_names_nothing(tmp_path: Path) -> None:

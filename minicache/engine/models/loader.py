@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from minicache.common.files import require_end
 from minicache.common.json_reader import read_json as parse_json
 from minicache.core.errors import InvalidArgument
 from minicache.engine.errors import BrokenModel, UnknownModel, UnsupportedModel
@@ -117,7 +118,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if not path.is_file():  # a pipe or a device, whose end never comes, is as bad as nothing
             raise FileNotFoundError
-        value = parse_json(path.read_text(encoding="utf-8"))
+        value = parse_json(require_end(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UnknownModel(f"{path.parent} has no {path.name}, so it is not a model folder") from None
     except (OSError, ValueError) as error:

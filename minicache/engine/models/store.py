@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from minicache.common.files import existing, signals_as_exits
+from minicache.common.files import existing, require_end, signals_as_exits
 from minicache.common.progress import Progress, silent
 from minicache.core.errors import InvalidArgument
 from minicache.engine.errors import BrokenModel, PullFailed, UnknownModel
@@ -217,7 +217,7 @@ def _resolve_gguf(path: Path, progress: Progress) -> Path:
     from minicache.engine.models.gguf import convert
 
     try:
-        with path.open("rb") as file:
+        with require_end(path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise BrokenModel(f"{path} cannot be read: {error.strerror}") from None
