@@ -4,9 +4,12 @@
 # find the stamp and start at once. A changed pyproject.toml is newer than the stamp, so it is installed again.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check nightly long lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants lock
+.PHONY: help demo test quick check nightly long lint types layers core-alone tests goldens prove model kernels kernels-oldest dist docs pictures clean mutants differential lock
 
 BUDGET := 10m
+# The folder with the real engines, and options of `make differential`.
+PEERS :=
+ARGS :=
 ROOM := core
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -84,6 +87,10 @@ prove: $(DEV) ## search for cases that break a law, for a time: make prove BUDGE
 
 mutants: $(DEV) ## named wrong versions of the code; a law must fail for each
 	$(PY) -m tests.mutants
+
+differential: ## random histories against the real vLLM and SGLang: make differential PEERS=folder (see CONTRIBUTING.md)
+	@test -n "$(PEERS)" || { echo "Name the folder that 'python -m tests.differential.set_up FOLDER' has filled: make differential PEERS=FOLDER" >&2; exit 2; }
+	PEERS=$(abspath $(PEERS)) $(PEERS)/venv/bin/python -m tests.differential $(ARGS)
 
 pictures: $(DEV) ## draw the site's pictures of the terminal UI into docs/pictures/
 	mkdir -p docs/pictures
