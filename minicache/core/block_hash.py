@@ -10,7 +10,7 @@ section 4.2.1).
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -51,19 +51,16 @@ def _head(major: int, size: int) -> bytes:
     raise InvalidArgument(f"value: {size} does not fit into 64 bits")
 
 
-class _EncodedTokens(dict[int, bytes]):
-    """A map from token id to its CBOR that fills itself. Ids come from a vocabulary, so most are encoded only once."""
-
-    LARGEST_KEPT = 1 << 19  # larger than any vocabulary in use; ids from here on are encoded each time
-
-    def __missing__(self, token: int) -> bytes:
-        encoded = encode(token)
-        if token < self.LARGEST_KEPT:
-            self[token] = encoded
-        return encoded
+_ENCODED: list[bytes] = []  # the CBOR of the token ids 0, 1, 2, …, up to the largest that was needed
+LARGEST_KEPT = 1 << 19  # no vocabulary in use has so many ids; larger ones are encoded each time
 
 
-_encoded_tokens = _EncodedTokens()
+def _encoded(token: int) -> bytes:
+    """The CBOR of a token id, which the table has from now on."""
+    if not 0 <= token < LARGEST_KEPT:
+        return encode(token)
+    _ENCODED.extend(map(encode, range(len(_ENCODED), token + 1)))
+    return _ENCODED[token]
 
 
 @lru_cache(maxsize=256)
@@ -88,7 +85,7 @@ class CborHash:
     seeded: bool = True
 
     def __call__(self, parent: bytes, tokens: Sequence[int], extra_keys: ExtraKeys = None) -> bytes:
-        encoded = b"".join(map(_encoded_tokens.__getitem__, tokens))
+        encoded = b"".join(map(_encoded, tokens))
         before, between = _frame(len(parent), len(tokens))
         return self.digest(b"".join((before, parent, between, encoded, _encoded_keys(extra_keys))))
 
@@ -96,11 +93,17 @@ class CborHash:
         """The hashes of the whole blocks of `tokens`, which have the same extra keys and follow the block `parent`.
 
         Equal to one call for each block, in little more than half the time: frame and keys are encoded once for all
-        blocks. `parent` must be a hash of this function, because it must be as long as those of the blocks.
+        blocks, and token ids, which must not be negative, are looked up in a list. `parent` must be a hash of this
+        function, because it must be as long as those of the blocks.
         """
+        try:
+            return self._chain(parent, map(_ENCODED.__getitem__, tokens), block_size, extra_keys)
+        except IndexError:  # an id that the table does not have yet
+            return self._chain(parent, map(_encoded, tokens), block_size, extra_keys)
+
+    def _chain(self, parent: bytes, encoded: Iterator[bytes], block_size: int, extra_keys: ExtraKeys) -> list[bytes]:
         before, between = _frame(len(parent), block_size)
         keys = _encoded_keys(extra_keys)
-        encoded = map(_encoded_tokens.__getitem__, tokens)
         digest, hashes = self.digest, []
         for block in map(b"".join, zip(*[encoded] * block_size, strict=False)):  # whole blocks only
             parent = digest(before + parent + between + block + keys)

@@ -88,19 +88,25 @@ class Namespace:
 DEFAULT_NAMESPACE = Namespace()
 
 
+_BOOLEANS = array("Q", [0]).tobytes(), array("Q", [1]).tobytes()
+
+
 def token_array(tokens: Iterable[int], name: str = "tokens") -> "array[int]":
     """A new array (`"Q"`, unsigned 64-bit) of the tokens. Raises `InvalidArgument`, which names `name`, if one of them
     is not an integer from 0 to 2**64 - 1.
 
     Why not a list? The caches compare and slice runs of thousands of tokens, and arrays do both at the speed of memory.
     """
-    if isinstance(tokens, list | tuple) and bool in set(map(type, tokens)):
-        raise InvalidArgument(f"{name} must be non-negative integers below 2**64, not True or False")
     try:
         # array("Q", bytes) would read eight bytes as one token.
-        return array("Q", list(tokens) if isinstance(tokens, bytes | bytearray) else tokens)
+        found = array("Q", list(tokens) if isinstance(tokens, bytes | bytearray) else tokens)
     except (TypeError, OverflowError, ValueError) as error:
         raise InvalidArgument(f"{name} must be non-negative integers below 2**64: {error}") from None
+    # True and False have become 1 and 0. To look at each type takes three times as long as the rest.
+    may_hold_some = isinstance(tokens, list | tuple) and any(each in found.tobytes() for each in _BOOLEANS)
+    if may_hold_some and bool in set(map(type, tokens)):
+        raise InvalidArgument(f"{name} must be non-negative integers below 2**64, not True or False")
+    return found
 
 
 class Request:
