@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 
 from minicache.core.errors import InvalidArgument
 from minicache.core.request import Namespace
@@ -52,6 +53,7 @@ def _head(major: int, size: int) -> bytes:
 
 
 _ENCODED: list[bytes] = []  # the CBOR of the token ids 0, 1, 2, …, up to the largest that was needed
+_growing = Lock()  # if two threads appended at once, ids would get the CBOR of others
 LARGEST_KEPT = 1 << 19  # no vocabulary in use has so many ids; larger ones are encoded each time
 
 
@@ -59,7 +61,9 @@ def _encoded(token: int) -> bytes:
     """The CBOR of a token id, which the table has from now on."""
     if not 0 <= token < LARGEST_KEPT:
         return encode(token)
-    _ENCODED.extend(map(encode, range(len(_ENCODED), token + 1)))
+    if token >= len(_ENCODED):
+        with _growing:
+            _ENCODED.extend(map(encode, range(len(_ENCODED), token + 1)))
     return _ENCODED[token]
 
 

@@ -1,6 +1,8 @@
 """`encode` writes what cbor2 writes in its canonical mode: cbor2 is the oracle, for whatever a cache key can hold."""
 
+import sys
 from array import array
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import cbor2
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicache.core import Adapter, Namespace
+from minicache.core import Adapter, Namespace, block_hash
 from minicache.core.block_hash import encode, hash_chain, sha256_cbor
 from minicache.core.errors import InvalidArgument
 
@@ -94,6 +96,19 @@ def test_the_chain_of_a_cbor_hash_is_that_of_its_blocks(tokens, block_size, name
     known = expected[: data.draw(st.integers(0, len(expected)))]
     for given_tokens in (tokens, array("Q", tokens)):
         assert hash_chain(given_tokens, block_size, root, namespace, sha256_cbor, known) == expected
+
+
+def test_threads_that_hash_at_once_get_the_hashes_of_their_tokens(monkeypatch):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for _ in range(5):
+                monkeypatch.setattr(block_hash, "_ENCODED", [])
+                list(threads.map(lambda token: sha256_cbor(b"root", [token]), (3000, 5000, 2000, 4000)))
+                assert [encode(token) for token in range(5001)] == block_hash._ENCODED
+    finally:
+        sys.setswitchinterval(interval)
 
 
 @pytest.mark.parametrize(
