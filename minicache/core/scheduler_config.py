@@ -22,6 +22,7 @@ class SchedulerConfig:
 
     `max_num_batched_tokens`: the token budget of a step, at least 1. `max_num_seqs`: the most requests that run at the
     same time, at least 1. `long_prefill_token_threshold`: the longest prefill chunk of one request (0: the budget).
+    Unless `admission` is `output_reserve`, a request that is the only one may use the whole budget, as in vLLM.
 
     `publish_at`: KV becomes findable when it is scheduled (vLLM; hash chain only) or when it is computed.
     `publish_outputs`: generated tokens become findable as each block fills (vLLM) or when the request ends (SGLang).
