@@ -248,6 +248,31 @@ def test_room_for_a_decoding_step() -> None:
     assert left == [4, 4, 4, 2, 2]
 
 
+@vector("F15", "once a request was refused, no other is admitted until a running one leaves")
+def test_a_full_batch() -> None:
+    scheduler = sglang(41)
+    add(scheduler, "running", span(0, 10), 4)
+    run_step(scheduler)
+    add(scheduler, "large", span(100, 130), 8)
+    assert run_step(scheduler) == {"running": 1}
+    scheduler.abort("large")
+    add(scheduler, "small", [1], 1)
+    assert run_step(scheduler) == {"running": 1}
+    assert run_step(scheduler) == {"running": 1}  # its last token
+    assert run_step(scheduler) == {"small": 1}
+
+
+@vector("F16", "a preemption makes room for the next 20 tokens of each survivor at once, from what the victim leaves")
+def test_room_after_a_preemption() -> None:
+    scheduler = sglang(41, new_token_ratio=0.0)
+    add(scheduler, "survivor", span(0, 10), 18)
+    run_step(scheduler)
+    victim = add(scheduler, "victim", span(100, 108), 18)
+    while not victim.num_preemptions:
+        run_step(scheduler)
+    assert scheduler.cache.lookup(Request("next", span(100, 109))).num_tokens == 0  # 8, if it evicted when it must
+
+
 @vector("P7", "after a preemption the reserve covers what the others have generated, and 20 tokens more of each")
 def test_the_reserve_after_a_preemption() -> None:
     survivors = [Request("a", [1], 100), Request("b", [1], 100)]
