@@ -103,9 +103,10 @@ def token_array(tokens: Iterable[int], name: str = "tokens") -> "array[int]":
     except (TypeError, OverflowError, ValueError) as error:
         raise InvalidArgument(f"{name} must be non-negative integers below 2**64: {error}") from None
     # True and False have become 1 and 0. To look at each type takes three times as long as the rest.
-    may_hold_some = isinstance(tokens, list | tuple) and any(each in found.tobytes() for each in _BOOLEANS)
-    if may_hold_some and bool in set(map(type, tokens)):
-        raise InvalidArgument(f"{name} must be non-negative integers below 2**64, not True or False")
+    if isinstance(tokens, list | tuple):
+        slots = found.tobytes()
+        if any(boolean in slots for boolean in _BOOLEANS) and bool in set(map(type, tokens)):
+            raise InvalidArgument(f"{name} must be non-negative integers below 2**64, not True or False")
     return found
 
 
