@@ -10,12 +10,11 @@ section 4.2.1).
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
 
-from minicache.core.errors import InvalidArgument
+from minicache.core.cbor import encode, encode_blocks, encode_tokens, head
 from minicache.core.request import Namespace
 
 ExtraKeys = tuple[tuple[str | int | bytes, ...], ...] | None
@@ -24,53 +23,10 @@ BlockHash = Callable[[bytes, Sequence[int], ExtraKeys], bytes]
 DEFAULT_SEED = "vllm-none-hash"  # the seed that vLLM uses when PYTHONHASHSEED is not set
 
 
-def encode(value: object) -> bytes:
-    """Canonical CBOR of an integer from -2**64 to 2**64 - 1, a text, bytes, `None`, or a tuple or list of these. Raises
-    `InvalidArgument` for anything else."""
-    if value is None:
-        return b"\xf6"
-    if isinstance(value, int):
-        return _head(0, value) if value >= 0 else _head(1, -1 - value)
-    if isinstance(value, bytes):
-        return _head(2, len(value)) + value
-    if isinstance(value, str):
-        text = value.encode()
-        return _head(3, len(text)) + text
-    if isinstance(value, tuple | list):
-        return _head(4, len(value)) + b"".join(map(encode, value))
-    raise InvalidArgument(f"value: cannot encode {type(value).__name__} as part of a cache key")
-
-
-def _head(major: int, size: int) -> bytes:
-    """The shortest head of a CBOR item: three bits of type, then a number in the other five bits or in 1, 2, 4 or 8
-    bytes after them."""
-    if size < 24:
-        return bytes((major << 5 | size,))
-    for code, width in enumerate((1, 2, 4, 8), start=24):
-        if size < 1 << 8 * width:
-            return bytes((major << 5 | code,)) + size.to_bytes(width, "big")
-    raise InvalidArgument(f"value: {size} does not fit into 64 bits")
-
-
-_ENCODED: list[bytes] = []  # the CBOR of the token ids 0, 1, 2, …, up to the largest that was needed
-_growing = Lock()  # if two threads appended at once, ids would get the CBOR of others
-LARGEST_KEPT = 1 << 19  # no vocabulary in use has so many ids; larger ones are encoded each time
-
-
-def _encoded(token: int) -> bytes:
-    """The CBOR of a token id, which the table has from now on."""
-    if not 0 <= token < LARGEST_KEPT:
-        return encode(token)
-    if token >= len(_ENCODED):
-        with _growing:
-            _ENCODED.extend(map(encode, range(len(_ENCODED), token + 1)))
-    return _ENCODED[token]
-
-
 @lru_cache(maxsize=256)
 def _frame(parent_length: int, num_tokens: int) -> tuple[bytes, bytes]:
     """The bytes before the parent, and those between the parent and the tokens: the same for every block of a chain."""
-    return b"\x83" + _head(2, parent_length), _head(4, num_tokens)
+    return b"\x83" + head(2, parent_length), head(4, num_tokens)
 
 
 _encoded_keys = lru_cache(maxsize=1024)(encode)  # all blocks of a namespace use the same few keys
@@ -89,7 +45,7 @@ class CborHash:
     seeded: bool = True
 
     def __call__(self, parent: bytes, tokens: Sequence[int], extra_keys: ExtraKeys = None) -> bytes:
-        encoded = b"".join(map(_encoded, tokens))
+        encoded = encode_tokens(tokens)
         before, between = _frame(len(parent), len(tokens))
         return self.digest(b"".join((before, parent, between, encoded, _encoded_keys(extra_keys))))
 
@@ -97,19 +53,12 @@ class CborHash:
         """The hashes of the whole blocks of `tokens`, which have the same extra keys and follow the block `parent`.
 
         Equal to one call for each block, in little more than half the time: frame and keys are encoded once for all
-        blocks, and token ids, which must not be negative, are looked up in a list. `parent` must be a hash of this
-        function, because it must be as long as those of the blocks.
+        blocks. `parent` must be a hash of this function, because it must be as long as those of the blocks.
         """
-        try:
-            return self._chain(parent, map(_ENCODED.__getitem__, tokens), block_size, extra_keys)
-        except IndexError:  # an id that the table does not have yet
-            return self._chain(parent, map(_encoded, tokens), block_size, extra_keys)
-
-    def _chain(self, parent: bytes, encoded: Iterator[bytes], block_size: int, extra_keys: ExtraKeys) -> list[bytes]:
         before, between = _frame(len(parent), block_size)
         keys = _encoded_keys(extra_keys)
         digest, hashes = self.digest, []
-        for block in map(b"".join, zip(*[encoded] * block_size, strict=False)):  # whole blocks only
+        for block in encode_blocks(tokens, block_size):
             parent = digest(before + parent + between + block + keys)
             hashes.append(parent)
         return hashes

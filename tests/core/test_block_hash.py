@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicache.core import Adapter, Namespace, block_hash
-from minicache.core.block_hash import encode, hash_chain, sha256_cbor
+from minicache.core import Adapter, Namespace, cbor
+from minicache.core.block_hash import hash_chain, sha256_cbor
+from minicache.core.cbor import encode
 from minicache.core.errors import InvalidArgument
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -75,7 +76,12 @@ def test_a_chain_may_be_continued_where_it_ended(tokens, block_size, data):
     assert hash_chain(tokens, block_size, b"root", Namespace(), known=whole[:known]) == whole
 
 
-IDS = st.integers(0, 30) | st.integers(0, 2**64 - 1) | st.sampled_from([edge for edge in EDGES if edge >= 0])
+IDS = (
+    st.integers(0, 300)
+    | st.integers(0, 70_000)
+    | st.integers(0, 2**64 - 1)
+    | st.sampled_from([edge for edge in EDGES if edge >= 0])
+)
 NAMESPACES = st.builds(
     Namespace,
     st.none() | st.builds(Adapter, TEXT, TEXT, st.none() | TEXT),
@@ -89,7 +95,10 @@ def block_by_block(parent, tokens, keys):
     return sha256_cbor(parent, tokens, keys)
 
 
-@given(st.lists(IDS, max_size=60), st.integers(1, 20), NAMESPACES, st.data())
+NARROW = st.integers(200, 65_535)
+
+
+@given(st.lists(IDS, max_size=60) | st.lists(NARROW, max_size=60), st.integers(1, 20), NAMESPACES, st.data())
 def test_the_chain_of_a_cbor_hash_is_that_of_its_blocks(tokens, block_size, namespace, data):
     root = sha256_cbor.root("a seed")
     expected = hash_chain(tokens, block_size, root, namespace, block_by_block)
@@ -104,9 +113,9 @@ def test_threads_that_hash_at_once_get_the_hashes_of_their_tokens(monkeypatch):
     try:
         with ThreadPoolExecutor(4) as threads:
             for _ in range(5):
-                monkeypatch.setattr(block_hash, "_ENCODED", [])
+                monkeypatch.setattr(cbor, "_ENCODED", [])
                 list(threads.map(lambda token: sha256_cbor(b"root", [token]), (3000, 5000, 2000, 4000)))
-                assert [encode(token) for token in range(5001)] == block_hash._ENCODED
+                assert [encode(token) for token in range(5001)] == cbor._ENCODED
     finally:
         sys.setswitchinterval(interval)
 

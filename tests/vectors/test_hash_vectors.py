@@ -8,7 +8,8 @@ import pytest
 import xxhash
 
 from minicache.core import Adapter, HashChainCache, Namespace, Request
-from minicache.core.block_hash import CborHash, encode, extra_keys, sha256_cbor, xxhash_cbor
+from minicache.core.block_hash import CborHash, extra_keys, sha256_cbor, xxhash_cbor
+from minicache.core.cbor import encode
 from tests.vectors.drivers import span
 from tests.vectors.registry import table, vector
 
