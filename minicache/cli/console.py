@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,8 +42,10 @@ def say(*lines: str) -> None:
 
 
 def remark(sentence: str) -> None:
-    """Print a sentence on stderr, after the program's name; without its middle if a name in it makes it very long."""
-    print(f"minicache: {without_middle(printable(sentence), LONGEST_SENTENCE)}", file=sys.stderr)
+    """Print a sentence on stderr, after the program's name; without its middle if a name in it makes it very long. A
+    stderr that cannot be written changes nothing: the exit status still says how the command ended."""
+    with suppress(OSError):
+        print(f"minicache: {without_middle(printable(sentence), LONGEST_SENTENCE)}", file=sys.stderr)
 
 
 def stdout() -> "Console":
@@ -112,8 +114,9 @@ def flush_everything() -> None:
 
 def print_traceback(error: BaseException) -> None:
     """Print the traceback of an error on stderr."""
-    for part in traceback.format_exception(error):
-        print(*map(printable, part.splitlines()), sep="\n", file=sys.stderr)
+    with suppress(OSError):
+        for part in traceback.format_exception(error):
+            print(*map(printable, part.splitlines()), sep="\n", file=sys.stderr)
 
 
 def encode_everything(*streams: TextIO) -> None:

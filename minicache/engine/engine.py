@@ -43,8 +43,9 @@ class Engine:
     raises `EngineBroken` until `reset`.
 
     Threads: one at a time. While a call runs, another call (from another thread, or from `events`) does not wait: it
-    raises `EngineBusy` and changes nothing. A server therefore has one thread that steps, and that takes requests and
-    aborts from a queue. Outputs grow in place during `step`: hand copies to other threads.
+    raises `EngineBusy` and changes nothing; if `events` lets that pass, it is an error in the middle of a change. A
+    server therefore has one thread that steps, and that takes requests and aborts from a queue. Outputs grow in place
+    during `step`: hand copies to other threads.
     """
 
     def __init__(

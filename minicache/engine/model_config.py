@@ -12,6 +12,7 @@ ARCHITECTURES = {
     "Qwen3ForCausalLM": "qwen3",
 }
 LARGEST_NUMBER = 3e38  # float32 has no larger one
+MOST_LAYERS = 1_000  # several times those of the deepest model in use
 LARGEST_CONTEXT = 1 << 24
 
 
@@ -65,7 +66,7 @@ class ModelConfig:
             vocab_size=_positive(config, "vocab_size"),
             hidden_size=hidden,
             intermediate_size=_positive(config, "intermediate_size"),
-            num_layers=_positive(config, "num_hidden_layers"),
+            num_layers=_num_layers(config),
             num_heads=heads,
             num_kv_heads=kv_heads,
             head_dim=head_dim,
@@ -107,6 +108,14 @@ def _positive(config: Mapping[str, Any], field: str, default: int | None = None)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BrokenModel(f"config.json: {field} must be a positive integer, not {value!r}")
     return value
+
+
+def _num_layers(config: Mapping[str, Any]) -> int:
+    """The number of layers, which is limited because each is made before its weights are looked for."""
+    layers = _positive(config, "num_hidden_layers")
+    if layers > MOST_LAYERS:
+        raise BrokenModel(f"config.json: num_hidden_layers must be at most {MOST_LAYERS:,}, not {layers:,}")
+    return layers
 
 
 def _context(config: Mapping[str, Any]) -> int:

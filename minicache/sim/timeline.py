@@ -120,7 +120,7 @@ class Timeline:
         except (LookupError, ValueError, ArithmeticError) as error:
             line = len(timeline.events) + 2
             raise BadLog(
-                f"{source}, line {line}: this event does not follow from those before it ({error!r})"
+                f"{source}, line {line}: this event does not follow from those before it ({_words(error)})"
             ) from None
         return timeline
 
@@ -303,6 +303,11 @@ class Timeline:
     def completed_steps(self, place: int) -> int:
         """The number of steps that have ended at `place`: a fork begins after the last of them."""
         return self.index.steps_until(place)
+
+
+def _words(error: Exception) -> str:
+    """What is wrong, in the words of a `ValueError` of ours; of other errors the type, too."""
+    return str(error) if type(error) is ValueError else repr(error)
 
 
 def _require_names(header: Mapping[str, Any]) -> None:

@@ -83,6 +83,20 @@ def test_a_full_disk_behind_stdout_is_a_sentence(args):
     assert (status, err) == (cli.OUTPUT_FAILED, "minicache: stdout cannot be written: No space left on device\n")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is a device of Linux")
+@pytest.mark.parametrize(
+    ("args", "redirection", "status"),
+    [
+        (("diff", "nofile.json", "other.json"), "2> /dev/full", 2),
+        (("sim", "run", "nope"), "2> /dev/full", 2),
+        (MANY_LINES, "> /dev/full 2> /dev/full", cli.OUTPUT_FAILED),
+    ],
+    ids=["diff", "sim run", "stdout, too"],
+)
+def test_a_stderr_that_cannot_be_written_changes_no_status(args, redirection, status):
+    assert end_of(args, redirection) == (status, "")
+
+
 @pytest.mark.parametrize("redirection", [">&-", "<&-"])
 def test_a_closed_stream_is_no_failure(redirection):
     assert end_of(("sim", "list"), redirection) == (0, "")

@@ -35,6 +35,10 @@ def bad_shard_names(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": 5, "b": "x"}}))
 
 
+def endless_depth(folder: Path) -> None:
+    change_config(folder, num_hidden_layers=1_000_000)
+
+
 def shard_name_too_long(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "x" * 5000}}))
 
@@ -69,6 +73,7 @@ def architectures_as_text(folder: Path) -> None:
         (bad_shard_names, "weight_map must name files of this folder, not 5"),
         (shard_name_too_long, "weight_map must name files of this folder, not 'xxx"),
         (shard_outside, "weight_map must name files of this folder, not '../secret.safetensors'"),
+        (endless_depth, "num_hidden_layers must be at most 1,000, not 1,000,000"),
         (endless_context, "max_position_embeddings must be at most"),
         (another_program, "model_type is 'evil', and LlamaForCausalLM is a llama"),
         (endless_angle, r"rope_theta must be at most 3e\+38"),
