@@ -212,9 +212,12 @@ class Engine:
             outputs = requests[0].output.choices
             unseen = [Unseen(output) for output in outputs]
             while True:
-                changed = [one.output for one in unseen if one.take()]
-                yield from changed
-                if not changed:
+                has_changed = False
+                for one in unseen:  # each is taken when it is yielded: between two yields others may run a step
+                    if one.take():
+                        has_changed = True
+                        yield one.output
+                if not has_changed:
                     if all(output.finished for output in outputs):
                         return
                     self.step()

@@ -256,6 +256,20 @@ def test_what_is_refused_breaks_nothing() -> None:
     assert engine.generate([PROMPTS[0]], GREEDY)
 
 
+def test_a_step_between_two_answers_of_a_stream_loses_no_token() -> None:
+    engine = make_engine("hash")
+    stream = engine.stream(PROMPTS[0], PAIR)
+    engine.step()
+    engine.step()
+    first = next(stream)
+    got = {first.index: list(first.new_token_ids)}
+    engine.step()
+    for output in stream:
+        got.setdefault(output.index, []).extend(output.new_token_ids)
+    answer = expected("hash")[tuple(PROMPTS[0])][:4]
+    assert got == {0: answer, 1: answer}
+
+
 @given(
     st.sampled_from(list(SETTINGS)),
     st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=4),
