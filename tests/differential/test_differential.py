@@ -29,6 +29,12 @@ def test_a_part_shows_no_difference(part: str) -> None:
     assert re.search(r"no difference in 40 histories", done.stdout)
 
 
+@unpacked
+def test_a_part_leaves_nothing_behind_for_the_next_one() -> None:
+    done = run("--part", "cache", "--part", "scheduler", "--count", "2", "--seed", "5")
+    assert done.returncode == 0, done.stdout + done.stderr  # the last history of `cache` sets a root of its own
+
+
 def test_without_the_engines_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.differential.stubs import folder
 

@@ -16,7 +16,6 @@ stub(
     "vllm.v1.metrics.cache_hit_source vllm.v1.kv_cache_interface vllm.v1.kv_cache_spec_registry vllm.v1.request "
     f"{CORE}.sched.scheduler {CORE}.sched.interface {CORE}.sched.request_queue {CORE}.sched.utils {CORE}.sched.output",
 )
-os.environ.pop("PYTHONHASHSEED", None)  # vLLM makes the root of its chains from it
 
 import torch  # noqa: E402
 import vllm.v1.core.kv_cache_manager as manager  # noqa: E402
@@ -175,6 +174,7 @@ def scheduler(
         max_concurrent_batches=1,
         aux_output_config=Fields(enabled=False),
     )
+    os.environ.pop("PYTHONHASHSEED", None)  # the part `cache` sets it; vLLM makes the root of its chains from it
     utils.init_none_hash(sha256_cbor)
     real = sched.Scheduler(config, _kv_config(num_blocks, block_size), MagicMock(), block_size, log_stats=True)
     real.encoder_cache_manager = MagicMock()
