@@ -34,10 +34,8 @@ def lpm(waiting: list[Request], cache: PrefixCache) -> None:
     """Longest prefix match first, so that requests use cached prefixes before these are evicted.
 
     A request that shares a long prefix with an earlier one in the queue, which is not cached yet, goes last in this
-    step: later it can hit what the earlier request computes. Leaves a queue of more than `LPM_MAX_WAITING` as it is.
+    step: later it can hit what the earlier request computes.
     """
-    if len(waiting) > LPM_MAX_WAITING:
-        return
     matched = {request.id: cache.lookup(request).num_tokens for request in waiting}
     deprioritised = in_batch_sharers(waiting, matched)
     waiting.sort(key=lambda request: math.inf if request.id in deprioritised else -matched[request.id])
@@ -78,11 +76,22 @@ class Retouch:
         self.passes += 1
 
 
+class LongestPrefix:
+    """`lpm`, and SGLang's fcfs in each pass over a queue of more than `LPM_MAX_WAITING`, with its refreshes."""
+
+    def __init__(self) -> None:
+        self.retouch = Retouch()
+
+    def __call__(self, waiting: list[Request], cache: PrefixCache) -> None:
+        policy = self.retouch if len(waiting) > LPM_MAX_WAITING else lpm
+        policy(waiting, cache)
+
+
 POLICIES: dict[str, Callable[[], QueuePolicy]] = {
     "fcfs": lambda: fcfs,
     "fcfs-retouch": Retouch,
     "priority": lambda: priority,
-    "lpm": lambda: lpm,
+    "lpm": LongestPrefix,
 }
 CACHE_AWARE = ("fcfs-retouch", "lpm")
 

@@ -142,6 +142,7 @@ FAULTS = [
     Fault("one block too many is evicted", "radix", RadixCache, "_evict", one_block_more),
     Fault("33 shared tokens are needed to wait", "policies", queue_policy, "IN_BATCH_THRESHOLD", lambda right: 33),
     Fault("waiting prefixes are touched once", "policies", queue_policy, "RETOUCH_INTERVAL", lambda right: 10**9),
+    Fault("lpm ranks any number of requests", "policies", queue_policy, "LPM_MAX_WAITING", lambda right: 10**9),
     Fault("newcomers reserve no output", "admission", planner, "whole_output", lambda right: lambda request: 0),
     Fault("running outputs are not reserved", "admission", OutputReserve, "tokens", lambda right: lambda self, all: 0),
     Fault("room is made at each admission", "admission", Desk, "admit", room_for_each),

@@ -65,6 +65,10 @@ def draw(random: Random) -> tuple[dict[str, Any], list[Operation]]:
             operations.append(("order", *waiting))
         if random.random() < 0.2:
             operations.append(("evict", random.randint(1, 30)))
+    if random.random() < 0.04:  # more than lpm ranks
+        for number in range(129 - len(waiting)):
+            waiting.append(f"s{number}")
+            operations.append(("new", waiting[-1], [*bases[0][:28], number], None, None, 0, None))
     passes = random.choice([1, 1, 3, 2 if settings["policy"] == "lpm" else 70])
     operations += [("order", *waiting)] * passes
     operations.append(("evict", random.randint(1, 100)))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.vectors.registry import HELD, ROOT
 
-SCOPE = "V1-V16 V20-V32 V40-V46 V48 V50 S1-S25 S28 C1-C5 L1 P1 P2 P5-P8 H1-H12 H16 H17 F1-F16"
+SCOPE = "V1-V16 V20-V32 V40-V46 V48 V50 S1-S25 S28 C1-C5 L1 P1 P2 P5-P8 H1-H12 H16 H17 F1-F17"
 
 SLIDING_WINDOW = "sliding-window attention: every layer here attends to everything"
 HYBRID = "layers of several kinds in one model: every layer here is of the same kind"

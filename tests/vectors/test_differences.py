@@ -92,14 +92,14 @@ def test_equal_priority_and_arrival() -> None:
     assert run_step(scheduler) == {"t": 5}
 
 
-def passes_that_touch(strategy: str) -> list[int]:
+def passes_that_touch(strategy: str, policy_name: str = "fcfs-retouch", num_waiting: int = 1) -> list[int]:
     radix = Radix(100, strategy=strategy)
     radix.cache_prompt(span(0, 50))
-    policy = policy_named("fcfs-retouch", radix.cache)
+    policy = policy_named(policy_name, radix.cache)
     passes = []
     for number in range(70):
         before = radix.cache.tree.tick
-        policy([Request("waits", span(0, 51))], radix.cache)
+        policy([Request("waits", span(0, 51))] * num_waiting, radix.cache)
         if radix.cache.tree.tick != before:
             passes.append(number)
     return passes
@@ -271,6 +271,12 @@ def test_room_after_a_preemption() -> None:
     while not victim.num_preemptions:
         run_step(scheduler)
     assert scheduler.cache.lookup(Request("next", span(100, 109))).num_tokens == 0  # 8, if it evicted when it must
+
+
+@vector("F17", "lpm touches waiting prefixes as fcfs does while more than 128 requests wait")
+def test_a_queue_too_long_for_lpm() -> None:
+    assert passes_that_touch("lru", "lpm", 129) == [0, 32, 64]
+    assert passes_that_touch("lfu", "lpm", 129) == []
 
 
 @vector("P7", "after a preemption the reserve covers what the others have generated, and 20 tokens more of each")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from minicache.core import NoCache, RadixCache, Request, SchedulerConfig
-from minicache.core.queue_policy import fcfs, in_batch_sharers, lpm, policy_named
+from minicache.core.queue_policy import LongestPrefix, fcfs, in_batch_sharers, lpm, policy_named
 from tests.vectors.drivers import Radix, span
 from tests.vectors.registry import table, vector
 
@@ -24,7 +24,7 @@ def unknown_name() -> None:
 
 def cache_disabled() -> None:
     assert policy_named("lpm", NoCache(8)) is fcfs
-    assert policy_named("lpm", RadixCache(8)) is lpm
+    assert isinstance(policy_named("lpm", RadixCache(8)), LongestPrefix)
 
 
 def limit_of_lpm() -> None:
