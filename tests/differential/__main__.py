@@ -28,7 +28,7 @@ PARTS = {
 }
 NOT_RUN = {
     "SGLang's scheduler loop": "its processes and a model runner, so a GPU; `admission` follows it with its real parts",
-    "the order of SGLang's free slots": "its allocators, whose kernels need Triton on a GPU; a deviation on purpose",
+    "the order of SGLang's free slots": "SGLang's order in our pool; a deviation, so both are given the same slots",
     "vLLM's asynchronous scheduling, speculative decoding, several kinds of layers": "features that minicache lacks",
     "the host tiers of both": "a host tier here",
 }

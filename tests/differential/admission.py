@@ -3,7 +3,8 @@
 SGLang's scheduler itself needs its model runner and its processes. Its loop is followed here step by step (from
 `scheduler.py`: `get_new_batch_prefill` and `update_running_batch`), with the real parts for every decision: the order
 of the queue, who is admitted, the size of a chunk, what is reserved, who is retracted, what is evicted. After every
-step the batch, both queues, the ratio, the whole tree, the blocks of each request and the free blocks are compared.
+step the batch, both queues, the ratio, the counts of hits, the whole tree, the blocks of each request and the free
+blocks are compared.
 
 These deviations are played by both sides: a step holds decode and prefill, the requests that decode first; a prompt
 that an earlier step has begun is not cut to the room left, and may be retracted; an abort of a request that decodes
@@ -85,7 +86,9 @@ class Admissions(Pair):
         before = {id: len(ours.block_table) for id, (ours, _) in self.requests.items()}
         plan = self.ours.schedule()
         batch = [(item.request.id, item.num_tokens) for item in plan.scheduled]
-        self._follow(batch, before)
+        counted = self._follow(batch, before)
+        if counted is not None:
+            same("counts of hits", (plan.num_prefilled, plan.admitted.hits), counted)
         DONE["steps"] += 1
         DONE["hit tokens"] += plan.admitted.hits
         tokens = {item.request.id: self.tokens.choice((0, 1, 1, 2)) for item in plan.scheduled if item.samples}
@@ -114,14 +117,17 @@ class Admissions(Pair):
     def _decodes(self, id: str) -> bool:
         return bool(self._theirs(id).kv.kv_committed_len >= self.prefill_end[id])
 
-    def _follow(self, batch: Batch, held: dict[str, int]) -> None:
-        """Plan SGLang's step. `batch` is ours, which must come out; `held` counts the blocks of each request before."""
+    def _follow(self, batch: Batch, held: dict[str, int]) -> tuple[int, int] | None:
+        """Plan SGLang's step. `batch` is ours, which must come out; `held` counts the blocks of each request before.
+
+        Returns the prompt tokens computed and hit in it, by requests that were never retracted; `None` after a
+        retraction, when a chunk of ours goes on and SGLang would only decode."""
         decoding, chunks, budget, num_retracted = self._retract_until_the_rest_fits(held)
         if decoding and not num_retracted:
             self.ratio.decay_step()
         self.both.make_room(len(decoding) * self.size)
         self._take(decoding, held)
-        newcomers = [] if num_retracted else self._admit(decoding, chunks, budget)
+        newcomers, counted = ([], None) if num_retracted else self._admit(decoding, chunks, budget)
         prefill = [*chunks, *newcomers]
         same("batch", batch, [*decoding, *prefill])
         spare = len(prefill) * self.size if self.size > 1 else 0
@@ -131,6 +137,7 @@ class Admissions(Pair):
             self.both.start(id)
             held[id] = len(self.both.row(id))
         self._take(prefill, held)
+        return counted
 
     def _retract_until_the_rest_fits(self, held: dict[str, int]) -> tuple[Batch, Batch, int, int]:
         num_retracted = 0
@@ -172,13 +179,14 @@ class Admissions(Pair):
         real.kv.kv_committed_len = 0
         DONE["retractions"] += 1
 
-    def _admit(self, decoding: Batch, chunks: Batch, budget: int) -> Batch:
-        """`get_new_batch_prefill`. `chunks` are the prompts begun earlier: none or one."""
-        if (self.is_full and not chunks) or not self.waiting:
-            return []
+    def _admit(self, decoding: Batch, chunks: Batch, budget: int) -> tuple[Batch, tuple[int, int]]:
+        """`get_new_batch_prefill`: the newcomers, and the tokens computed and hit. `chunks` are the prompts begun
+        earlier: none or one."""
+        if (self.is_full or not self.waiting) and not chunks:
+            return [], (0, 0)
         if len(self.running) >= self.settings["max_seqs"] and not chunks:
             self.is_full = True
-            return []
+            return [], (0, 0)
         self._order()
         rest = budget + sum(-(-count // self.size) * self.size for _, count in chunks)
         batch = Fields(reqs=[self._theirs(id) for id, _ in decoding])
@@ -214,7 +222,8 @@ class Admissions(Pair):
                     self.is_full = bool(adder.can_run_list or decoding)
                     DONE["refusals"] += 1
                 break
-        return newcomers
+        computed = adder.log_input_tokens - adder.reprocessed_log_input_tokens
+        return newcomers, (computed, adder.log_hit_tokens - adder.reprocessed_log_hit_tokens)
 
     def _order(self) -> None:
         reals = [self._theirs(id) for id in self.waiting]

@@ -100,6 +100,15 @@ def room_for_each(right: Any) -> Any:
     return admit
 
 
+def admissions_are_first(right: Any) -> Any:
+    def admit(self: Desk, request: Any, match: Any, num_tokens: int) -> None:
+        if request.num_preemptions:
+            self._admitted.record(0, match.num_tokens, False)
+        right(self, request, match, num_tokens)
+
+    return admit
+
+
 def tries_in_each_step(right: Any) -> Any:
     def begin_step(self: Desk, step: int) -> None:
         self.is_full = False
@@ -154,6 +163,7 @@ FAULTS = [
         "_drop",
         lambda right: lambda self, request, publishes: right(self, request, False),
     ),
+    Fault("retracted requests count as hits", "admission", Desk, "admit", admissions_are_first),
     Fault("a full batch tries again in each step", "admission", Desk, "begin_step", tries_in_each_step),
 ]
 

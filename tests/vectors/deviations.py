@@ -65,7 +65,8 @@ DEVIATIONS = [
     ),
     Deviation(
         "SGLang",
-        "hands freed slots out last, or sorts them",
+        "hands freed slots out last, and freed pages of several tokens first; sorts both where prefill and decode run "
+        "apart",
         "hands empty blocks out first if they were freed last, as vLLM does",
         "both caches share one pool; no hit, eviction or output depends on the numbers of blocks",
     ),
