@@ -14,7 +14,7 @@ import importlib
 import sys
 import time
 
-from tests.differential.histories import DONE, Part, describe, search
+from tests.differential.histories import DONE, Differs, Part, describe, search
 from tests.differential.set_up import VERSIONS, version_in
 from tests.differential.stubs import folder
 
@@ -50,7 +50,8 @@ def run(name: str, seed: int, count: int, seconds: float) -> bool:
     start, number = time.monotonic(), -1
     for number, found in enumerate(search(part, seed, count, seconds)):
         if found is not None:
-            print(f"{name:10} DIFFERENT: {describe(part, seed, number)}", flush=True)
+            kind = "DIFFERENT" if isinstance(found.error, Differs) else "ERROR (a call that this release has changed?)"
+            print(f"{name:10} {kind}: {describe(part, seed, number)}", flush=True)
             return False
     done = ", ".join(f"{value:,} {what}" for what, value in sorted(DONE.items()))
     print(f"{name:10} no difference in {number + 1:,} histories, {time.monotonic() - start:.0f} s: {done}", flush=True)
