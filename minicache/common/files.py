@@ -1,8 +1,8 @@
 """Files that commands write: whole or absent, and only new or ordinary ones.
 
 The text is written under another name first, and that file then takes the place. A reader of the path sees the old
-content or the new one, never a part, whatever interrupts the writer. A link to an existing file is followed, as a
-shell's `>` does: what it names is replaced, and the link stays.
+content or the new one, never a part, whatever interrupts the writer. A link is followed, as a shell's `>` does: what it
+names is replaced, and the link stays.
 """
 
 import errno
@@ -27,8 +27,6 @@ def require_writable(path: Path, *inputs: str | Path) -> Path:
     Raises `OSError`, whose `strerror` says what is wrong."""
     there = _status(path)
     target = Path(os.path.realpath(path))
-    if there is None and path.is_symlink():
-        raise OSError(errno.ENOENT, f"it is a link to {target}, which does not exist")
     if there is not None and stat.S_ISDIR(there.st_mode):
         raise OSError(errno.EISDIR, "it is a folder: give the name of a file")
     if not target.parent.is_dir():
