@@ -88,8 +88,9 @@ def _encode_two_byte_ids(ids: "array[int]", block_size: int) -> Iterator[bytes]:
         slots.byteswap()
     raw = slots.tobytes()  # eight bytes for each id, the highest first
     items = bytearray(b"\x19") * (3 * len(ids))
-    items[1::3], items[2::3] = raw[6::8], raw[7::8]
-    encoded, high = bytes(items), raw[6::8]
+    high = raw[6::8]
+    items[1::3], items[2::3] = high, raw[7::8]
+    encoded = bytes(items)
     has_more = any(raw[place::8].strip(b"\0") for place in range(6))
     for start in range(0, len(ids) - block_size + 1, block_size):
         end = start + block_size

@@ -36,9 +36,7 @@ def read_recorded(path: Path, whole: bool = True) -> Timeline:
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
     """The lines of a log: a file of the system without line ends would be one line that no memory holds."""
-    number = 0
-    while line := file.readline(LONGEST_LINE + 1):
-        number += 1
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), ""), start=1):
         if len(line) > LONGEST_LINE:
             raise BadLog(f"{path}, line {number}: longer than {LONGEST_LINE:,} characters: it is not an event log")
         yield line

@@ -39,9 +39,7 @@ class Admissions(Pair):
         )
         self.tokens = Random(settings["tokens"])
         # SGLang's side
-        sglang.SETTINGS.radix_eviction_policy = settings["strategy"]
-        name = "lpm" if settings["policy"] == "lpm" else "fcfs"
-        self.policy = sglang.policy.SchedulePolicy(name, self.both.theirs, False, False, False)
+        self.policy = self.both.queue_policy(settings["policy"], settings["strategy"])
         first, least = settings["ratio"], settings["ratio"] * LEAST_RATIO
         self.ratio = sglang.ratio.NewTokenRatioTracker(
             init=first, min=least, decay=(first - least) / DECAY_STEPS, current=first
@@ -227,9 +225,7 @@ class Admissions(Pair):
 
     def _order(self) -> None:
         reals = [self._theirs(id) for id in self.waiting]
-        self.both.theirs.swa_reprefill_tail_tokens = lambda request: 1  # our policies leave the last token out
-        self.policy.calc_priority(reals)
-        self.both.theirs.swa_reprefill_tail_tokens = lambda request: 0
+        self.both.order(self.policy, reals)
         self.waiting = [real.rid for real in reals]
 
     def _take(self, items: Batch, held: dict[str, int]) -> None:

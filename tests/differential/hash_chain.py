@@ -14,7 +14,7 @@ import xxhash
 from minicache.core import Adapter, EventStream, HashChainCache, Namespace, NoCache, Request, block_hash
 from minicache.core import events as ev
 from tests.differential import vllm
-from tests.differential.histories import DONE, Operation, Pair, Part, same
+from tests.differential.histories import DONE, Operation, Pair, Part, same, token_runs
 
 
 def weak(parts: Any) -> bytes:
@@ -354,9 +354,7 @@ def draw(random: Random) -> tuple[dict[str, Any], list[Operation]]:
     late, spaces = random.random() < 0.5, random.random() < 0.3
     longest = max(1, min(num_blocks, 12)) * size + size
     alphabet = settings["alphabet"]
-    bases = [
-        [random.randrange(alphabet) for _ in range(random.randint(1, longest))] for _ in range(random.randint(1, 4))
-    ]
+    bases = token_runs(random, alphabet, longest)
     weights = {"new": 14, "admit": 16, "chunk": 14, "append": 14, "free": 10, "preempt": 5, "reset": 1, "evict": 2}
     weights |= {"probe": 6, "compute": 12 * late}
     if settings["caching"]:

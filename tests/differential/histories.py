@@ -96,6 +96,13 @@ def shrink(part: Part, settings: dict[str, Any], operations: list[Operation], ki
     return operations
 
 
+def token_runs(random: Random, alphabet: int, longest: int) -> list[list[int]]:
+    """One to four runs of 1 to `longest` tokens: the beginnings that prompts share."""
+    return [
+        [random.randrange(alphabet) for _ in range(random.randint(1, longest))] for _ in range(random.randint(1, 4))
+    ]
+
+
 def search(part: Part, seed: int, count: int, seconds: float) -> Iterator[Found | None]:
     """Play up to `count` random histories, for at most `seconds`; the result of each."""
     start = time.monotonic()

@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from minicache.core.queue_policy import policy_named
-from tests.differential import sglang
 from tests.differential.histories import DONE, Operation, Part, same
 from tests.differential.radix_cache import RadixCaches
 
@@ -16,11 +15,8 @@ from tests.differential.radix_cache import RadixCaches
 class Policies(RadixCaches):
     def __init__(self, settings: dict[str, Any]) -> None:
         super().__init__(settings)
-        sglang.SETTINGS.radix_eviction_policy = settings["strategy"]
-        name = settings["policy"]
-        self.our_policy = policy_named(name, self.ours)
-        theirs = "lpm" if name == "lpm" else "fcfs"
-        self.their_policy = sglang.policy.SchedulePolicy(theirs, self.both.theirs, False, False, False)
+        self.our_policy = policy_named(settings["policy"], self.ours)
+        self.their_policy = self.both.queue_policy(settings["policy"], settings["strategy"])
 
     def order(self, *ids: str) -> Any:
         waiting = [id for id in ids if id in self.requests and not self.requests[id][0].block_table]
@@ -28,9 +24,7 @@ class Policies(RadixCaches):
             return False
         ours, theirs = [self.requests[id][0] for id in waiting], [self.requests[id][1] for id in waiting]
         self.our_policy(ours, self.ours)
-        self.both.theirs.swa_reprefill_tail_tokens = lambda request: 1
-        self.their_policy.calc_priority(theirs)
-        self.both.theirs.swa_reprefill_tail_tokens = lambda request: 0
+        self.both.order(self.their_policy, theirs)
         same("order", [request.id for request in ours], [request.rid for request in theirs])
         DONE["passes"] += 1
         DONE["reordered"] += [request.id for request in ours] != waiting

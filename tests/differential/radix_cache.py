@@ -9,7 +9,7 @@ from typing import Any
 from minicache.core import Request
 from minicache.core.eviction import STRATEGIES
 from tests.differential import sglang
-from tests.differential.histories import DONE, Operation, Pair, Part, same
+from tests.differential.histories import DONE, Operation, Pair, Part, same, token_runs
 from tests.differential.radix_tree import SPACES, prompt
 
 ENDLESS = 10**6  # max_tokens: no request ends by itself
@@ -190,10 +190,7 @@ def draw(random: Random) -> tuple[dict[str, Any], list[Operation]]:
         "alphabet": random.choice([1, 2, 2, 3]),
     }
     longest = max(1, min(settings["num_blocks"], 12)) * size
-    bases = [
-        [random.randrange(settings["alphabet"]) for _ in range(random.randint(1, longest))]
-        for _ in range(random.randint(1, 4))
-    ]
+    bases = token_runs(random, settings["alphabet"], longest)
     spaces = SPACES if random.random() < 0.4 else SPACES[:1]
     weights = {"new": 14, "admit": 16, "chunk": 12, "append": 12, "publish": 14, "finish": 8, "abort": 2, "retract": 3}
     weights |= {"evict": 4, "reset": 0.6, "look": 6}

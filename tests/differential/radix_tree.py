@@ -12,7 +12,7 @@ from minicache.core.eviction import STRATEGIES
 from minicache.core.radix_tree import RadixTree
 from minicache.core.request import token_array
 from tests.differential import sglang
-from tests.differential.histories import DONE, Operation, Pair, Part, same
+from tests.differential.histories import DONE, Operation, Pair, Part, same, token_runs
 
 
 class Trees(Pair):
@@ -110,10 +110,7 @@ def draw(random: Random) -> tuple[dict[str, Any], list[Operation]]:
         "strategy": random.choice(list(STRATEGIES)),
         "alphabet": random.choice([1, 2, 2, 3]),
     }
-    alphabet = settings["alphabet"]
-    bases = [
-        [random.randrange(alphabet) for _ in range(random.randint(1, 10 * size))] for _ in range(random.randint(1, 4))
-    ]
+    bases = token_runs(random, settings["alphabet"], 10 * size)
     spaces = SPACES if random.random() < 0.4 else SPACES[:1]
     operations: list[Operation] = []
     for _ in range(random.choice([10, 30, 60])):

@@ -285,6 +285,17 @@ class Caches:
         theirs = their_nodes(self.theirs, self.size)
         return f"minicache {our_nodes(self.ours.tree)} {tables}\nSGLang    {theirs} {rows}"
 
+    def queue_policy(self, name: str, strategy: str) -> Any:
+        """SGLang's policy in the place of ours called `name`."""
+        SETTINGS.radix_eviction_policy = strategy
+        return policy.SchedulePolicy("lpm" if name == "lpm" else "fcfs", self.theirs, False, False, False)
+
+    def order(self, queue_policy: Any, waiting: list[Any]) -> None:
+        """Sort SGLang's waiting requests. Its lookups leave the last token out, as those of our policies do."""
+        self.theirs.swa_reprefill_tail_tokens = lambda request: 1
+        queue_policy.calc_priority(waiting)
+        self.theirs.swa_reprefill_tail_tokens = lambda request: 0
+
     def make_room(self, num_tokens: int) -> bool:
         """SGLang's `evict_to_free_tokens`: evict what is short, and say whether there is room then."""
         short = num_tokens - self.slots.available_size()

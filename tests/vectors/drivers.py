@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minicache.core import HashChainCache, Match, NoCache, RadixCache, Request, Scheduler, StepPlan
+from minicache.core import HashChainCache, Match, NoCache, RadixCache, Request, Scheduler, SchedulerConfig, StepPlan
 from minicache.core.paged_cache import PagedCache
 from minicache.core.radix_tree import Node, RadixTree
 from minicache.core.request import DEFAULT_NAMESPACE, Namespace, token_array
@@ -238,6 +238,16 @@ def shape(tree: RadixTree) -> str:
         return tokens + ("{" + children + "}" if children else "")
 
     return write(tree.root)
+
+
+def vllm_scheduler(num_blocks: int, block_size: int, **settings: Any) -> Scheduler:
+    return Scheduler(checked(HashChainCache(num_blocks, block_size)), SchedulerConfig.vllm(**settings))
+
+
+def add(scheduler: Scheduler, id: str, tokens: Sequence[int], max_tokens: int = 1, **settings: Any) -> Request:
+    request = Request(id, tokens, max_tokens, **settings)
+    scheduler.add(request)
+    return request
 
 
 def run_step(scheduler: Scheduler, token: int = 7) -> dict[str, int]:

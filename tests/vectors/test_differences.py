@@ -8,26 +8,16 @@ from typing import Any
 
 import pytest
 
-from minicache.core import HashChainCache, RadixCache, Request, Scheduler, SchedulerConfig
+from minicache.core import RadixCache, Request, Scheduler, SchedulerConfig
 from minicache.core.output_reserve import OutputReserve
 from minicache.core.queue_policy import lpm, policy_named
 from tests.vectors.checked import checked
-from tests.vectors.drivers import Radix, Tree, finish_step, run_step, span
+from tests.vectors.drivers import Radix, Tree, add, finish_step, run_step, span, vllm_scheduler
 from tests.vectors.registry import vector
-
-
-def vllm(num_blocks: int = 40, block_size: int = 4, **settings: Any) -> Scheduler:
-    return Scheduler(checked(HashChainCache(num_blocks, block_size)), SchedulerConfig.vllm(**settings))
 
 
 def sglang(num_blocks: int, block_size: int = 1, **settings: Any) -> Scheduler:
     return Scheduler(checked(RadixCache(num_blocks, block_size)), SchedulerConfig.sglang(**settings))
-
-
-def add(scheduler: Scheduler, id: str, tokens: Sequence[int], max_tokens: int = 1, **settings: Any) -> Request:
-    request = Request(id, tokens, max_tokens, **settings)
-    scheduler.add(request)
-    return request
 
 
 def serve(scheduler: Scheduler, id: str, tokens: Sequence[int], max_tokens: int = 1) -> Request:
@@ -45,10 +35,10 @@ def cached(scheduler: Scheduler) -> int:
 
 @vector("F1", "`long_prefill_token_threshold` does not hold a request back that is the only one")
 def test_threshold_of_a_request_alone() -> None:
-    scheduler = vllm(long_prefill_token_threshold=3)
+    scheduler = vllm_scheduler(40, 4, long_prefill_token_threshold=3)
     add(scheduler, "a", span(0, 10))
     assert run_step(scheduler) == {"a": 10}
-    scheduler = vllm(long_prefill_token_threshold=3)
+    scheduler = vllm_scheduler(40, 4, long_prefill_token_threshold=3)
     add(scheduler, "a", span(0, 10))
     add(scheduler, "b", span(20, 30))
     assert run_step(scheduler) == {"a": 3, "b": 3}
@@ -56,7 +46,7 @@ def test_threshold_of_a_request_alone() -> None:
 
 @vector("F2", "policy `priority`: after a request has preempted itself, the running ones after it go on")
 def test_a_request_that_preempts_itself() -> None:
-    scheduler = vllm(7, queue_policy="priority")  # six blocks
+    scheduler = vllm_scheduler(7, 4, queue_policy="priority")  # six blocks
     low = add(scheduler, "low", span(0, 8), 12, priority=2)
     run_step(scheduler)
     add(scheduler, "high", span(100, 109), 12, priority=1)
@@ -69,7 +59,7 @@ def test_a_request_that_preempts_itself() -> None:
 @pytest.mark.parametrize("settings", [{"skip_cache_read": True}, {"prompt_logprobs": 0}], ids=["skips", "logprobs"])
 @pytest.mark.parametrize("length", [10, 3])
 def test_a_request_that_reads_nothing(settings: dict[str, Any], length: int) -> None:
-    scheduler = vllm()
+    scheduler = vllm_scheduler(40, 4)
     serve(scheduler, "first", span(0, 16))
     serve(scheduler, "second", span(0, 16))
     before = scheduler.recent_hit_rate.value
@@ -82,11 +72,11 @@ def test_a_request_that_reads_nothing(settings: dict[str, Any], length: int) -> 
 
 @vector("F4", "policy `priority`: equal priority and arrival are ordered by id")
 def test_equal_priority_and_arrival() -> None:
-    scheduler = vllm(queue_policy="priority", max_num_seqs=1)
+    scheduler = vllm_scheduler(40, 4, queue_policy="priority", max_num_seqs=1)
     add(scheduler, "t", span(0, 5), arrival=0.0)
     add(scheduler, "s", span(0, 5), arrival=0.0)
     assert run_step(scheduler) == {"s": 5}
-    scheduler = vllm(queue_policy="priority", max_num_seqs=1)
+    scheduler = vllm_scheduler(40, 4, queue_policy="priority", max_num_seqs=1)
     add(scheduler, "t", span(0, 5))  # without an arrival: in the order in which they are added
     add(scheduler, "s", span(0, 5))
     assert run_step(scheduler) == {"t": 5}

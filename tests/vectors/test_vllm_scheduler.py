@@ -1,22 +1,10 @@
 """V12, V13, V43 to V46: what vLLM's scheduler asks of the cache, and when it counts."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from minicache.core import HashChainCache, Request, RequestStatus, Scheduler, SchedulerConfig
-from tests.vectors.checked import checked
-from tests.vectors.drivers import Chain, finish_step, run_step, span
+from minicache.core import RequestStatus, Scheduler
+from tests.vectors.drivers import Chain, add, finish_step, run_step, span, vllm_scheduler
 from tests.vectors.registry import story, vector
-
-
-def vllm_scheduler(num_blocks: int, block_size: int, **settings: Any) -> Scheduler:
-    return Scheduler(checked(HashChainCache(num_blocks, block_size)), SchedulerConfig.vllm(**settings))
-
-
-def add(scheduler: Scheduler, id: str, tokens: list[int], max_tokens: int = 1) -> Request:
-    request = Request(id, tokens, max_tokens)
-    scheduler.add(request)
-    return request
 
 
 def with_ten_free(watermark: float, beside_running: bool) -> Scheduler:
