@@ -30,6 +30,7 @@ class HeldInterrupts:
     """
 
     def __init__(self) -> None:
+        self.raised: BaseException | None = None  # what the handler raised
         self._pending = False  # whether SIGINT has come and waits
         self._held = True
         self._handler: Callable[[int, FrameType | None], object] | None = None
@@ -67,7 +68,11 @@ class HeldInterrupts:
     def _deliver(self) -> None:
         if self._pending and self._handler is not None:
             self._pending = False
-            self._handler(signal.SIGINT, None)
+            try:
+                self._handler(signal.SIGINT, None)
+            except BaseException as error:
+                self.raised = error
+                raise
 
 
 class Guard:
@@ -95,7 +100,9 @@ class Guard:
                 try:
                     yield
                 except BaseException as error:
-                    if error is not self._harmless:
+                    # An interrupt acts only where it harms nothing. If it comes at the line of a `with` statement,
+                    # `interruptible` does not see it.
+                    if error is not self._harmless and error is not interrupts.raised:
                         self.broken = repr(error)
                     raise
             finally:

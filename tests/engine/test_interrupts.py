@@ -5,11 +5,12 @@ the callback of events. Afterwards the cache is checked, no block stays held, an
 engine.
 """
 
+import itertools
 import random
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache as cached
 from pathlib import Path
 from types import FrameType
@@ -202,6 +203,23 @@ def require_refusal(engine: Engine) -> None:
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_ctrl_c_at_any_line_leaves_the_engine_whole(kind: str) -> None:
     interrupts(kind, 8)
+
+
+NOT_THE_GUARD = tuple(
+    path.name for part in ("core", "engine") for path in (PRODUCT / part).rglob("*.py") if path.name != "guard.py"
+)
+
+
+def test_ctrl_c_at_each_line_of_the_guard_leaves_the_engine_whole() -> None:
+    """An interrupt can come at the line of a `with` statement, outside of what it guards."""
+    for at in itertools.count(1):
+        engine, stop = make_engine("hash"), Stop(at, interrupt, spare=NOT_THE_GUARD)
+        with suppress(KeyboardInterrupt), traced(stop):
+            engine.submit(PROMPTS[0], GREEDY)
+        assert engine.guard.broken is None, f"line {at}"
+        if stop.lines < at:
+            break
+    assert at > 20
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
